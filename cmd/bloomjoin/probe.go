@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,15 +18,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type probeFlags struct {
 	filter, key, normalize, format string
-	mask                           bool
+	mask, invert                   bool
 	keys                           flags.Keys
 }
 
@@ -32,27 +37,34 @@ type probeFlags struct {
 const (
 	probeArrow  = "arrow"
 	probeNDJSON = "ndjson"
+	probeLines  = "lines"
+	probeCSV    = "csv"
+	probeTSV    = "tsv"
 )
+
+var probeFormats = []string{probeArrow, probeCSV, probeLines, probeNDJSON, probeTSV}
 
 func (c *cli) probeCmd() *cobra.Command {
 	var o probeFlags
 	cmd := &cobra.Command{
-		Use:   "probe --filter FILTER [--key COL[,COL]] [--mask]",
-		Short: "Pass on the rows from standard input that a filter lets through, as they come",
-		Long: `Pass on the rows from standard input that a filter lets through, as they come: an
-Arrow stream or NDJSON, to standard output in the same format. Each batch is answered
-before the next one is read, so that a program can ask a process that keeps running.`,
-		Example: `  producer | bloomjoin probe --filter users.bjf | consumer
+		Use:   "probe --filter FILTER [--key COL[,COL]] [--mask | --invert] [FILE]",
+		Short: "Pass on the lines or rows that a filter lets through, as they come",
+		Long: `Pass on the lines or rows that a filter lets through, as they come: one key a line, CSV,
+NDJSON, or an Arrow stream, from standard input or a file, to standard output in the same
+format. What has come is answered before more is waited for, so that a program can ask a
+process that keeps running.`,
+		Example: `  bloomjoin probe --filter bad-urls.bjf urls.txt >suspects.txt
+  bloomjoin probe --filter bad-urls.bjf --invert <urls.txt >good.txt
   tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
   producer | bloomjoin probe --filter users.bjf --key user_id::int64 --mask --json | consumer`,
 		Annotations: flags.Docs("stdin.md#ask-a-filter"),
-		Args:        fromStdin,
-		RunE:        func(cmd *cobra.Command, _ []string) error { return c.probe(cmd.Context(), &o) },
+		Args:        oneInput,
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.probe(cmd.Context(), &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		f.StringVar(&o.format, "format", "", "`FORMAT` of standard input and output: arrow (a stream) or ndjson (default: by the first bytes)")
+		f.StringVar(&o.format, "format", "", "`FORMAT` of input and output: lines, csv, tsv, ndjson or arrow (a stream) (default: by the name or the first bytes)")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the rows; COL::TYPE casts (default: the names in the filter)")
@@ -60,20 +72,22 @@ before the next one is read, so that a program can ask a process that keeps runn
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, instead of the rows: a column may_match, or true and false")
+		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, instead of the rows: 1 and 0, of NDJSON true and false, of Arrow a column may_match")
+		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, which are certainly not in the ID set, or have no key")
 	})
+	flags.Exclusive(cmd, "mask", "invert")
 	of := c.common()
-	of["format"] = flags.Choices(probeArrow, probeNDJSON)
+	of["format"] = flags.Choices(probeFormats...)
 	flags.Complete(cmd, of)
 	return cmd
 }
 
-// fromStdin refuses arguments of a command that reads standard input.
-func fromStdin(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+// oneInput refuses more than one argument.
+func oneInput(cmd *cobra.Command, args []string) error {
+	if len(args) <= 1 {
 		return nil
 	}
-	return flags.Usagef("%s reads standard input, and takes no arguments, got %s (give it as <%s)", cmd.CommandPath(), args[0], args[0])
+	return flags.Usagef("%s reads one file or standard input, got %d arguments (send several through a pipe: cat %s | ...)", cmd.CommandPath(), len(args), strings.Join(args[:2], " "))
 }
 
 // check checks the flags before anything is opened.
@@ -82,7 +96,7 @@ func (o *probeFlags) check() error {
 		return flags.Usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
 	if o.format != "" {
-		if err := flags.OneOf("format", o.format, probeArrow, probeNDJSON); err != nil {
+		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
 			return err
 		}
 	}
@@ -103,27 +117,33 @@ func (o *probeFlags) check() error {
 type probeReport struct {
 	session.Head
 	RowsIn   int64 `json:"rows_in"`
-	RowsOut  int64 `json:"rows_out"` // that may match, also with --mask
+	RowsOut  int64 `json:"rows_out"` // that may match, also with --mask; with --invert the others
 	KeysNull int64 `json:"keys_null"`
 }
 
-func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
+func (c *cli) probe(ctx context.Context, o *probeFlags, args []string) (err error) {
 	start := time.Now()
 	if err := o.check(); err != nil {
 		return err
 	}
 	c.WatchReader(ctx, "-")
+	in, name, err := c.probed(ctx, args)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // nothing was written
 	p, err := c.newProber(ctx, o)
 	if err != nil {
 		return err
 	}
+	p.name = name
 	defer func() {
 		if p.filter != nil {
 			err = errors.Join(err, p.filter.Close())
 		}
 	}()
-	in := bufio.NewReaderSize(c.Stdin, 64<<10)
-	format, err := probeFormat(o.format, in)
+	buffered := bufio.NewReaderSize(in, 64<<10)
+	format, guessed, err := probeFormat(o.format, name, buffered)
 	if err != nil {
 		return err
 	}
@@ -134,9 +154,9 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 	defer end()
 	p.progress = add
 	if format == probeArrow {
-		err = p.arrow(ctx, in)
+		err = p.arrow(ctx, buffered)
 	} else {
-		err = p.ndjson(ctx, in)
+		err = p.texts(ctx, buffered, format, guessed)
 	}
 	end()
 	if err != nil {
@@ -147,57 +167,90 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 	}
 	rep := probeReport{RowsIn: p.rowsIn, RowsOut: p.rowsOut, KeysNull: p.keysNull}
 	rep.Head = c.NewHead("probe", start)
-	c.Say("%s of %s rows may match (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
+	what := "may match"
+	if o.invert {
+		what = "do not match"
+	}
+	c.Say("%s of %s rows "+what+" (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
 	return c.Report(rep, "-")
 }
 
 // stdinName names standard input in errors.
 const stdinName = "standard input"
 
-// probeFormat returns the format of standard input: the one that was given, or the one that
-// its first bytes have. A JSON object shows in its first byte, after which a program that
-// waits for an answer may write nothing more.
-func probeFormat(given string, in *bufio.Reader) (string, error) {
-	if given != "" {
-		return given, nil
+// probed opens what is probed, and returns its name for errors.
+func (c *cli) probed(ctx context.Context, args []string) (io.ReadCloser, string, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return io.NopCloser(c.Stdin), stdinName, nil
 	}
-	at := fault.At{File: stdinName}
-	const want = "an Arrow IPC stream or NDJSON"
-	head, err := in.Peek(1)
-	if err == io.EOF {
-		return "", faults.Mismatch(at, "the rows", want, "nothing").
-			WithHint("check that the program that writes them has not failed; if there may be none, name the format with --format")
-	}
+	src, err := c.Store().Open(ctx, storage.Object{Name: args[0]})
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	switch head[0] {
-	case '{', ' ', '\t', '\r', '\n':
-		return probeNDJSON, nil
-	}
-	if head, err = in.Peek(4); err != nil && err != io.EOF {
-		return "", err
-	}
-	switch string(head) {
-	case "\xff\xff\xff\xff":
-		return probeArrow, nil
-	case "ARRO", "PAR1":
-		return "", faults.Unsupported(at, "a file of Arrow or Parquet, which is read from its end").WithHint("name it for bloomjoin scan, or write a stream")
-	}
-	for _, text := range []string{"\xef\xbb\xbf", "\x1f\x8b", "\x28\xb5\x2f\xfd"} { // a byte order mark, gzip, zstd
-		if len(head) >= len(text) && string(head[:len(text)]) == text {
-			return probeNDJSON, nil
-		}
-	}
-	return "", faults.Mismatch(at, "the rows", want, "something else").WithHint("convert them to one of these; docs/stdin.md shows how")
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.NewSectionReader(src, 0, src.Object().Size), src}, args[0], nil
 }
 
-// prober asks a filter about the rows of standard input, in one goroutine.
+// probeFormat returns the format of the input: the one that was given, or that its name says,
+// or that its first bytes have. It reads no more than it needs, since a program that waits
+// for an answer may write nothing more. Lines are guessed if nothing says that they are
+// something else.
+func probeFormat(given, name string, in *bufio.Reader) (format string, guessed bool, err error) {
+	if given != "" {
+		return given, false, nil
+	}
+	if f, ok := text.FormatOf(address.WithoutQuery(name)); ok {
+		for format, of := range textFormats {
+			if of == f {
+				return format, false, nil
+			}
+		}
+		return probeNDJSON, false, nil
+	}
+	at := fault.At{File: name}
+	for n := 1; ; n++ {
+		head, err := in.Peek(n)
+		switch {
+		case err == io.EOF && n == 1:
+			return "", false, faults.Mismatch(at, "the rows", "lines, NDJSON or an Arrow IPC stream", "nothing").
+				WithHint("check that the program that writes them has not failed; if there may be none, name the format with --format")
+		case err != nil && err != io.EOF:
+			return "", false, err
+		}
+		for _, m := range probeMagic {
+			switch {
+			case string(head) == m.bytes && m.format == "":
+				return "", false, faults.Unsupported(at, "a file of Arrow or Parquet, which is read from its end").WithHint("name it for bloomjoin scan, or write a stream")
+			case string(head) == m.bytes:
+				return m.format, false, nil
+			}
+		}
+		if err == nil && slices.ContainsFunc(probeMagic, func(m magic) bool { return strings.HasPrefix(m.bytes, string(head)) }) {
+			continue
+		}
+		head, _ = in.Peek(in.Buffered())
+		if text.StartsJSON(head) {
+			return probeNDJSON, false, nil
+		}
+		return probeLines, true, nil
+	}
+}
+
+// magic is how an input begins. Without a format it is not read.
+type magic struct{ bytes, format string }
+
+var probeMagic = []magic{{"\xff\xff\xff\xff", probeArrow}, {"ARROW1", ""}, {"PAR1", ""}}
+
+// prober asks a filter about rows, in one goroutine.
 type prober struct {
 	filter  *filters.Filter
+	name    string // of the input
 	columns []keys.Column
 	options keys.Options
 	mask    bool
+	invert  bool
 	memory  int64 // budget of the process in bytes; 0: no bound
 	out     *bufio.Writer
 	warn    func(format string, args ...any)
@@ -224,7 +277,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prober{filter: f, mask: o.mask, memory: total, out: bufio.NewWriterSize(c.Stdout, 64<<10), warn: c.Warn}
+	p := &prober{filter: f, mask: o.mask, invert: o.invert, memory: total, out: bufio.NewWriterSize(c.Stdout, 64<<10), warn: c.Warn}
 	if err := p.prepare(o); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

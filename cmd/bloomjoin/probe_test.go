@@ -286,6 +286,39 @@ func TestProbeAnswersAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("lines", func(t *testing.T) {
+		in, out, wait := ask(t, "--mask")
+		answers := bufio.NewReader(out)
+		for _, c := range []struct{ lines, want string }{{"7\n", "1\n"}, {"8\n\n9\n", "0\n1\n"}, {"10\n", "0\n"}} {
+			fmt.Fprint(in, c.lines)
+			got := make([]byte, len(c.want))
+			if _, err := io.ReadFull(answers, got); err != nil || string(got) != c.want {
+				t.Fatalf("%q: %q, %v, want %q", c.lines, got, err, c.want)
+			}
+		}
+		in.Close()
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("csv", func(t *testing.T) {
+		in, out, wait := ask(t, "--format", "csv")
+		answers := bufio.NewReader(out)
+		fmt.Fprint(in, "x,k\n1,7\n\"half a")
+		for _, want := range []string{"x,k\n", "1,7\n"} {
+			if got, err := answers.ReadString('\n'); err != nil || got != want {
+				t.Fatalf("%q, %v, want %q", got, err, want)
+			}
+		}
+		fmt.Fprint(in, "\nfield\",9\n")
+		in.Close()
+		if rest, err := io.ReadAll(answers); err != nil || string(rest) != "\"half a\nfield\",9\n" {
+			t.Errorf("%q, %v", rest, err)
+		}
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("ndjson", func(t *testing.T) {
 		in, out, wait := ask(t)
 		lines := bufio.NewReader(out)
@@ -322,7 +355,8 @@ func TestProbeOfBadInput(t *testing.T) {
 		{string(whole[:len(whole)-20]), "", "standard input"},
 		{"", "", "got nothing"},
 		{"PAR1", "", "read from its end"},
-		{"user_id\n", "", "got something else"},
+		{"k,x\n7,1\n", "", "looks like a CSV header: want one ID a line (--format csv"},
+		{"7\nx\n", "", "line 2: column k: mismatch: a value that does not parse: want integer"},
 		{"{\"k\": 7}\n{\"k\": 8\n", "{\"k\": 7}\n", "line 2: corrupt: not one JSON object"},
 		{"{\"k\": 7}\n\n{\"k\": 7, \"k\": 8}\n", "{\"k\": 7}\n", "line 3: column k: corrupt: a key that stands twice"},
 		{"{\"k\": \"x\"}\n", "", "line 1: column k: mismatch: a value that does not parse: want integer"},

@@ -25,7 +25,7 @@ const probeStep = 1 << 16
 // of which no row passes are empty.
 func (p *prober) arrow(ctx context.Context, in io.Reader) error {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
-	t, err := arrowipc.OpenStream(open, stdinName, nil, arrowipc.StreamOptions{Once: true, Memory: p.memory})
+	t, err := arrowipc.OpenStream(open, p.name, nil, arrowipc.StreamOptions{Once: true, Memory: p.memory})
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,9 @@ func (p *prober) arrow(ctx context.Context, in io.Reader) error {
 func (p *prober) encoder(schema *arrow.Schema, columns []keys.Column) (*keys.Encoder, error) {
 	enc, err := keys.NewEncoder(schema, columns, p.options)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", stdinName, err)
+		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
-	at := fault.At{File: stdinName, Column: keys.ColumnsString(columns)}
+	at := fault.At{File: p.name, Column: keys.ColumnsString(columns)}
 	return enc, keys.Match(at, keys.Side{Classes: p.options.Classes}, enc.Side())
 }
 
@@ -83,9 +83,12 @@ func (p *prober) answer(w *arrowipc.Writer, enc *keys.Encoder, rec arrow.Record)
 	if err := p.pass(enc, rec); err != nil {
 		return err
 	}
+	if p.invert {
+		p.rows = others(p.rows, int(rec.NumRows()))
+	}
 	answer, err := p.answerOf(rec)
 	if err != nil {
-		return fmt.Errorf("%s: %w", stdinName, err)
+		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	defer answer.Release()
 	if err := w.Write(answer); err != nil {
@@ -100,7 +103,7 @@ func (p *prober) pass(enc *keys.Encoder, rec arrow.Record) error {
 	p.rows = p.rows[:0]
 	for lo := int64(0); lo < rec.NumRows(); lo += probeStep {
 		some := rec.NewSlice(lo, min(lo+probeStep, rec.NumRows()))
-		err := enc.EncodeKeys(stdinName, some, &p.batch)
+		err := enc.EncodeKeys(p.name, some, &p.batch)
 		if err == nil {
 			err = p.ask(int(lo))
 		}
@@ -136,6 +139,19 @@ func (p *prober) answerOf(rec arrow.Record) (arrow.Record, error) {
 		return rec, nil
 	}
 	return take.Record(memory.DefaultAllocator, rec, p.rows)
+}
+
+// others returns the numbers below n that rows, which is ascending, has not.
+func others(rows []int, n int) []int {
+	not := make([]int, 0, n-len(rows))
+	for i := range n {
+		if len(rows) > 0 && rows[0] == i {
+			rows = rows[1:]
+			continue
+		}
+		not = append(not, i)
+	}
+	return not
 }
 
 // maskOf returns a mask of n rows in which the given ones are true.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -24,21 +28,49 @@ const (
 	bytesAtOnce = 1 << 20
 )
 
-// lineProber asks a filter about lines of NDJSON. Texts are keys of the filter's class:
+// answered is text that is answered row by row.
+type answered interface {
+	// Next returns the text of the next row, with its line end.
+	Next() ([]byte, error)
+	// Ready reports whether Next will certainly not wait.
+	Ready() bool
+	Line() int
+	// Value returns the text of a key column of the row, false if it is NULL.
+	Value(key int) (text []byte, ok bool, err error)
+	Close() error
+}
+
+// tableRows are rows of CSV or TSV, or lines.
+type tableRows struct {
+	*text.Rows
+	columns []int // of the keys
+}
+
+func (t tableRows) Value(key int) ([]byte, bool, error) {
+	value, ok := t.Rows.Value(t.columns[key])
+	return value, ok, nil
+}
+
+// lineProber asks a filter about rows of text. Texts are keys of the filter's class:
 // numbers by value, others as scan --key COL::TYPE casts them.
 type lineProber struct {
 	*prober
-	in *text.Objects
+	in    answered
+	masks [2]string // with a mask: what is written for a row that does not pass, and for one that does
 
-	// Two ways to encode a batch. Integers that all fit into 64 bits are encoded faster.
+	// Ways to encode a batch. Keys that are text themselves need no columns. Integers that all
+	// fit into 64 bits are encoded faster than other numbers.
+	direct          bool
 	integers, exact lineForm
 
 	// The batch.
-	text  []byte   // lines with their ends
-	ends  []int    // of the lines in text
+	text  []byte   // rows with their line ends
+	ends  []int    // of the rows in text
 	lines []int    // their numbers
-	keys  [][]byte // by key column: the texts of all lines
-	parts [][]part // by key column and line
+	keys  [][]byte // by key column: the texts of all rows
+	parts [][]part // by key column and row
+	plain []byte   // with direct: the keys, each after its length
+	keyed []int    // with direct: the rows that have a key
 }
 
 // part is the text of a value, in lineProber.keys.
@@ -54,21 +86,18 @@ type lineForm struct {
 	enc     *keys.Encoder
 }
 
-// ndjson answers lines with lines: with the same bytes if the line may match or, with a
-// mask, true or false.
-func (p *prober) ndjson(ctx context.Context, in io.Reader) (err error) {
+// texts answers rows of text with rows: with the same bytes if the row may match or, with a
+// mask, a word.
+func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed bool) (err error) {
 	l := &lineProber{prober: p, keys: make([][]byte, len(p.columns)), parts: make([][]part, len(p.columns))}
+	l.direct = len(p.columns) == 1 && p.columns[0].Cast == nil && p.options.Classes[0] == p.options.Rule.Class(keys.Bytes)
 	if l.integers, err = p.lineForm(true); err != nil {
 		return err
 	}
 	if l.exact, err = p.lineForm(false); err != nil {
 		return err
 	}
-	paths := make([][]string, len(p.columns))
-	for i, c := range p.columns {
-		paths[i] = c.Path
-	}
-	if l.in, err = text.NewObjects(io.NopCloser(in), stdinName, paths, p.options.IgnoreCase, p.memory); err != nil {
+	if err = l.open(io.NopCloser(in), format, guessed); err != nil {
 		return err
 	}
 	defer func() { _ = l.in.Close() }() // nothing was written
@@ -80,15 +109,68 @@ func (p *prober) ndjson(ctx context.Context, in io.Reader) (err error) {
 			return failed
 		}
 	}
-	if err != io.EOF {
-		return err
+	if failed := p.out.Flush(); err != io.EOF || failed != nil {
+		return cmp.Or(failed, err)
 	}
-	for i, c := range p.columns {
-		if !l.in.Seen(i) && p.rowsIn > 0 {
-			p.warn("%s: no line has the key %s, so that none matches (name another with --key)", stdinName, c.Path)
+	if o, ok := l.in.(*text.Objects); ok {
+		for i, c := range p.columns {
+			if !o.Seen(i) && p.rowsIn > 0 {
+				p.warn("%s: no line has the key %s, so that none matches (name another with --key)", p.name, c.Path)
+			}
 		}
 	}
 	return nil
+}
+
+// open opens the rows, and writes their header.
+func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
+	if format == probeNDJSON {
+		l.masks = [2]string{"false\n", "true\n"}
+		paths := make([][]string, len(l.columns))
+		for i, c := range l.columns {
+			paths[i] = c.Path
+		}
+		o, err := text.NewObjects(in, l.name, paths, l.options.IgnoreCase, l.memory)
+		l.in = o
+		return err
+	}
+	l.masks = [2]string{"0\n", "1\n"}
+	column := l.columns[0].Name()
+	if format == probeLines && len(l.columns) > 1 {
+		return flags.Usagef("--key %s: a line is one value, and the key has %d columns (for lines of CSV, add --format csv)", keys.ColumnsString(l.columns), len(l.columns))
+	}
+	rows, err := text.NewRows(in, l.name, textFormats[format], column, guessed, l.memory)
+	if err != nil {
+		return err
+	}
+	t := tableRows{rows, []int{0}}
+	if format != probeLines {
+		if t.columns, err = l.find(rows.Columns()); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	l.in = t
+	if !l.mask {
+		_, err = l.out.Write(rows.Header())
+	}
+	return err
+}
+
+// textFormats are the formats of rows that have columns.
+var textFormats = map[string]text.Format{probeLines: text.Lines, probeCSV: text.CSV, probeTSV: text.TSV}
+
+// find returns the columns of the keys.
+func (l *lineProber) find(names []string) ([]int, error) {
+	fields := make([]arrow.Field, len(names))
+	for i, name := range names {
+		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
+	}
+	// Types are checked where texts are encoded.
+	enc, err := keys.NewEncoder(arrow.NewSchema(fields, nil), l.columns, keys.Options{IgnoreCase: l.options.IgnoreCase})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.name, err)
+	}
+	return enc.Columns(), nil
 }
 
 // lineTypes are the types that texts are cast to for the filter's class.
@@ -111,7 +193,7 @@ func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 				typ = arrow.PrimitiveTypes.Int64
 			case class != keys.Null && class != p.options.Rule.Class(keys.Bytes):
 				if column.Cast, err = lineType(class); err != nil {
-					return f, faults.Unsupported(fault.At{File: stdinName, Column: c.String()}, "a key of class %s in NDJSON", class).
+					return f, faults.Unsupported(fault.At{File: p.name, Column: c.String()}, "a key of class %s in text", class).
 						WithHint("write an Arrow stream")
 				}
 			}
@@ -121,9 +203,9 @@ func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 	}
 	f.schema = arrow.NewSchema(fields, nil)
 	if f.enc, err = keys.NewEncoder(f.schema, f.columns, p.options); err != nil {
-		return f, fmt.Errorf("%s: %w", stdinName, err)
+		return f, fmt.Errorf("%s: %w", p.name, err)
 	}
-	at := fault.At{File: stdinName, Column: keys.ColumnsString(p.columns)}
+	at := fault.At{File: p.name, Column: keys.ColumnsString(p.columns)}
 	return f, keys.Match(at, keys.Side{Classes: p.options.Classes}, keys.Side{Columns: p.columns, Classes: f.enc.Classes()})
 }
 
@@ -135,36 +217,61 @@ func lineType(class keys.Class) (arrow.DataType, error) {
 	return keys.ParseType(string(class)) // fixed[w]
 }
 
-// fill reads the lines that there are, at least one.
+// fill reads the rows that there are, at least one.
 func (l *lineProber) fill() error {
 	l.text, l.ends, l.lines = l.text[:0], l.ends[:0], l.lines[:0]
+	l.plain, l.keyed = l.plain[:0], l.keyed[:0]
 	for i := range l.keys {
 		l.keys[i], l.parts[i] = l.keys[i][:0], l.parts[i][:0]
 	}
 	for len(l.lines) == 0 || l.in.Ready() && len(l.lines) < linesAtOnce && len(l.text) < bytesAtOnce {
-		line, end, err := l.in.Next()
+		row, err := l.in.Next()
 		if err != nil {
 			return err
 		}
-		for i := range l.keys {
-			value, ok, err := l.in.Value(i)
-			if err != nil {
-				for k := range i {
-					l.parts[k] = l.parts[k][:len(l.lines)]
-				}
-				return err
-			}
-			from := len(l.keys[i])
-			l.keys[i] = append(l.keys[i], value...)
-			l.parts[i] = append(l.parts[i], part{from, len(l.keys[i]), ok})
+		if l.direct {
+			err = l.addDirect()
+		} else {
+			err = l.addParts()
 		}
-		l.text = append(append(l.text, line...), end...)
+		if err != nil {
+			return err
+		}
+		l.text = append(l.text, row...)
 		l.ends, l.lines = append(l.ends, len(l.text)), append(l.lines, l.in.Line())
 	}
 	return nil
 }
 
-// answer writes the answer to the batch, and flushes it.
+// addDirect adds the key of the row, which is text.
+func (l *lineProber) addDirect() error {
+	value, ok, err := l.in.Value(0)
+	if err != nil || !ok {
+		return err
+	}
+	l.plain = append(binary.LittleEndian.AppendUint32(l.plain, uint32(len(value))), value...)
+	l.keyed = append(l.keyed, len(l.lines))
+	return nil
+}
+
+// addParts adds the texts of the row's key columns.
+func (l *lineProber) addParts() error {
+	for i := range l.keys {
+		value, ok, err := l.in.Value(i)
+		if err != nil {
+			for k := range i {
+				l.parts[k] = l.parts[k][:len(l.lines)]
+			}
+			return err
+		}
+		from := len(l.keys[i])
+		l.keys[i] = append(l.keys[i], value...)
+		l.parts[i] = append(l.parts[i], part{from, len(l.keys[i]), ok})
+	}
+	return nil
+}
+
+// answer writes the answer to the batch, and flushes it if the input pauses.
 func (l *lineProber) answer() error {
 	if len(l.lines) == 0 {
 		return nil
@@ -172,17 +279,22 @@ func (l *lineProber) answer() error {
 	if err := l.pass(); err != nil {
 		return err
 	}
-	from, next := 0, 0
+	from, next, pass := 0, 0, int64(0)
 	for i, end := range l.ends {
 		hit := next < len(l.rows) && l.rows[next] == i
 		if hit {
 			next++
 		}
+		if hit != l.invert {
+			pass++
+		}
 		var err error
 		switch {
+		case l.mask && hit:
+			_, err = l.out.WriteString(l.masks[1])
 		case l.mask:
-			_, err = l.out.WriteString(strconv.FormatBool(hit) + "\n")
-		case hit:
+			_, err = l.out.WriteString(l.masks[0])
+		case hit != l.invert:
 			_, err = l.out.Write(l.text[from:end])
 		}
 		if err != nil {
@@ -190,12 +302,25 @@ func (l *lineProber) answer() error {
 		}
 		from = end
 	}
-	l.count(int64(len(l.lines)), int64(len(l.rows)))
+	l.count(int64(len(l.lines)), pass)
+	if l.in.Ready() {
+		return nil
+	}
 	return l.out.Flush()
 }
 
 // pass sets rows to those of the batch that may match.
 func (l *lineProber) pass() error {
+	l.rows = l.rows[:0]
+	if l.direct {
+		l.batch.SetBytes(l.plain, len(l.keyed), l.options.Rule)
+		err := l.ask(0)
+		for i, key := range l.rows {
+			l.rows[i] = l.keyed[key]
+		}
+		l.keysNull += int64(len(l.lines) - len(l.keyed))
+		return err
+	}
 	form := &l.integers
 	rec, ok := l.record(form)
 	if !ok {
@@ -204,12 +329,11 @@ func (l *lineProber) pass() error {
 	}
 	defer rec.Release()
 	if err := form.enc.Encode(rec, &l.batch); err != nil {
-		return fmt.Errorf("%s: %w", stdinName, err)
+		return fmt.Errorf("%s: %w", l.name, err)
 	}
 	if l.batch.Fit(fault.At{}, form.columns) != nil {
 		return l.misfit(form, rec)
 	}
-	l.rows = l.rows[:0]
 	return l.ask(0)
 }
 
@@ -249,9 +373,9 @@ func (l *lineProber) misfit(form *lineForm, rec arrow.Record) error {
 		err := form.enc.Encode(one, &b)
 		one.Release()
 		if err != nil {
-			return fmt.Errorf("%s: %w", stdinName, err)
+			return fmt.Errorf("%s: %w", l.name, err)
 		}
-		at := fault.At{File: stdinName, Line: line}
+		at := fault.At{File: l.name, Line: line}
 		if b.Fit(at, form.columns) == nil {
 			continue
 		}
@@ -262,5 +386,5 @@ func (l *lineProber) misfit(form *lineForm, rec arrow.Record) error {
 		return faults.Mismatch(at, "a value that does not parse", strings.Join(l.filter.KeyClasses(), ", ")+" (the filter)", "").
 			WithHint("cast the key with {Key COL::TYPE}; with {NullMisfits} such values then count as NULL")
 	}
-	return fmt.Errorf("%s: a value is of another kind than the filter's keys", stdinName) // not reached: some line has it
+	return fmt.Errorf("%s: a value is of another kind than the filter's keys", l.name) // not reached: some line has it
 }

@@ -54,8 +54,8 @@ func markOf(head []byte) (encoding string, n int) {
 // that a byte order mark names.
 func (s *stream) convert(given string) error {
 	br := bufio.NewReaderSize(s.text, readSize)
-	head, err := br.Peek(4)
-	if err != nil && err != io.EOF {
+	head, err := start(br)
+	if err != nil {
 		return err
 	}
 	s.text = br

@@ -26,6 +26,8 @@ type lines struct {
 	seen   int    // text before it has no line end
 	err    error  // returned after buf
 	cr     bool   // lines end with CR in the input, and with LF in buf
+	keep   bool   // kept is wanted
+	kept   []byte // lines read since the row before, with their ends
 
 	// Of a range of an input that has several:
 	mark    int          // end of the range in buf, noMark before it is found
@@ -47,7 +49,7 @@ func linesOf(s *stream, max int) *lines {
 // set, a NUL in the first 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
 	l := linesOf(s, max)
-	for len(l.buf) < 4 && l.err == nil {
+	for len(l.buf) < 4 && l.err == nil && bytes.IndexByte(l.buf, '\n') < 0 {
 		l.fill()
 	}
 	if mark, n := markOf(l.buf); mark == UTF8 {
@@ -230,6 +232,7 @@ func (l *lines) next() ([]byte, error) {
 		if l.past() {
 			return nil, io.EOF
 		}
+		l.kept = l.kept[:0]
 		line, err := l.read()
 		if err != nil || len(line) > 0 {
 			return line, err
@@ -271,6 +274,9 @@ func (l *lines) read() ([]byte, error) {
 // cut removes the CR from a line and counts the line.
 func (l *lines) cut(line []byte) ([]byte, error) {
 	l.at.Line++
+	if l.keep {
+		l.kept = append(append(l.kept, line...), l.end...)
+	}
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
 		if l.end != "" {

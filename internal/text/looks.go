@@ -3,8 +3,12 @@ package text
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 )
@@ -128,4 +132,37 @@ func unmarked(text []byte) string {
 		return "UTF-16BE"
 	}
 	return ""
+}
+
+// StartsJSON reports whether the first bytes of an input, which may be compressed, begin an
+// object of JSON, or nothing yet.
+func StartsJSON(head []byte) bool {
+	text := bytes.TrimPrefix(plain(head), []byte("\xEF\xBB\xBF"))
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) == 0 || text[0] == '{'
+}
+
+// plain decompresses the first bytes of an input as far as they go.
+func plain(head []byte) []byte {
+	var r io.Reader
+	switch compressionOf(head[:min(4, len(head))]) {
+	case "gzip":
+		z, err := gzip.NewReader(bytes.NewReader(head))
+		if err != nil {
+			return nil
+		}
+		r = z
+	case "zstd":
+		z, err := zstd.NewReader(bytes.NewReader(head), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil
+		}
+		defer z.Close()
+		r = z
+	default:
+		return head
+	}
+	text := make([]byte, headBytes)
+	n, _ := io.ReadFull(r, text) // the input goes on
+	return text[:n]
 }

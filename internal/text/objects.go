@@ -1,7 +1,6 @@
 package text
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"slices"
@@ -15,8 +14,7 @@ import (
 // Lines follow the rules of the package, but no line is read before it is asked for, and
 // so the columns are not known in advance. It must not be used concurrently.
 type Objects struct {
-	s          *stream
-	l          *lines
+	asked
 	r          *ndjson
 	paths      []objectPath
 	ignoreCase bool
@@ -35,48 +33,32 @@ type objectPath struct {
 // errors. memory is the memory budget of the process in bytes, which bounds the length of a
 // line; 0: no bound.
 func NewObjects(rc io.ReadCloser, name string, paths [][]string, ignoreCase bool, memory int64) (*Objects, error) {
-	in := &input{
-		at:   fault.At{File: name},
-		open: func() (io.ReadCloser, error) { return rc, nil },
-		opts: Options{Format: NDJSON, Once: true, Size: -1, Memory: memory},
-	}
-	s, err := in.openStream()
+	a, err := ask(rc, name, NDJSON, memory)
 	if err != nil {
 		return nil, err
 	}
-	if s.encoding != "" { // the lines are answered as they are
-		_ = s.close()
-		return nil, faults.Unsupported(in.at, "text in %s; want UTF-8", s.encoding).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
-	}
-	l, err := newLines(s, in.opts.lineBytes(), false)
-	if err != nil {
-		_ = s.close()
-		return nil, err
-	}
-	if l.max < maxLine {
-		l.budget = memory
-	}
-	o := &Objects{s: s, l: l, r: &ndjson{l: l, index: map[string]int{}, other: map[string]bool{}, at: l.at}, ignoreCase: ignoreCase}
+	o := &Objects{asked: a, r: &ndjson{l: a.l, index: map[string]int{}, other: map[string]bool{}, at: a.l.at}, ignoreCase: ignoreCase}
 	for _, names := range paths {
 		o.paths = append(o.paths, objectPath{names: names})
 	}
 	return o, nil
 }
 
-// Next moves to the next line and returns it, and its line end. It returns io.EOF after
+// Next moves to the next line and returns it with its line end. It returns io.EOF after
 // the last line. The line is valid until the next call.
-func (o *Objects) Next() (line []byte, end string, err error) {
-	if line, err = o.l.next(); err != nil {
-		return nil, "", err
+func (o *Objects) Next() ([]byte, error) {
+	line, err := o.l.next()
+	if err != nil {
+		return nil, err
 	}
 	o.r.at.Line = o.l.at.Line
 	if err = o.r.object(line); err == nil && o.learn() {
 		err = o.r.object(line)
 	}
 	if bad := (*badLine)(nil); errors.As(err, &bad) {
-		return nil, "", bad.fault.WithHint("write one JSON object a line")
+		return nil, bad.fault.WithHint("write one JSON object a line")
 	}
-	return line, o.l.end, err
+	return o.l.kept, err
 }
 
 // learn makes the new keys of the object columns, which later objects can be compared with
@@ -110,17 +92,11 @@ func (o *Objects) same(a, b string) bool {
 	return a == b || o.ignoreCase && strings.EqualFold(a, b)
 }
 
-// Ready reports whether the next line is in memory, so that Next will not wait for it.
-func (o *Objects) Ready() bool { return bytes.IndexByte(o.l.buf[o.l.seen:], '\n') >= 0 }
-
 // Line returns the number of the current line, from 1.
 func (o *Objects) Line() int { return o.r.at.Line }
 
 // Seen reports whether any line so far had a value or a null at path p.
 func (o *Objects) Seen(p int) bool { return o.paths[p].seen }
-
-// Close closes the input.
-func (o *Objects) Close() error { return o.s.close() }
 
 // Value returns the text of the value at path p of the current line, false if it is null or
 // missing. It is valid until Next. A path that leads into something else than an object is

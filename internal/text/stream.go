@@ -145,8 +145,8 @@ func (s *stream) unzstd(r io.Reader) (err error) {
 func (s *stream) decompress(encoding string) (err error) {
 	defer panics.Recover(s.at, &err)
 	br := bufio.NewReaderSize(s.src, readSize)
-	head, err := br.Peek(4)
-	if err != nil && err != io.EOF {
+	head, err := start(br)
+	if err != nil {
 		return err
 	}
 	_, promised := cutCompression(strings.ToLower(address.WithoutQuery(s.at.File)))
@@ -165,6 +165,19 @@ func (s *stream) decompress(encoding string) (err error) {
 		return err
 	}
 	return s.convert(encoding)
+}
+
+// start returns the first four bytes of an input, or its first line if that is shorter: a
+// program that waits for the answer to a line writes nothing more.
+func start(br *bufio.Reader) (head []byte, err error) {
+	for n := 1; n <= 4; n++ {
+		if head, err = br.Peek(n); err == io.EOF {
+			return head, nil
+		} else if err != nil || head[n-1] == '\n' {
+			return head, err
+		}
+	}
+	return head, nil
 }
 
 // compressionOf recognises compression by the first bytes of the input.

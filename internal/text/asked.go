@@ -1,0 +1,131 @@
+package text
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+)
+
+// asked is text that is read row by row, for a reader that answers each row as it comes.
+type asked struct {
+	s *stream
+	l *lines // which keeps the row's text
+}
+
+// ask opens text, see [NewObjects].
+func ask(rc io.ReadCloser, name string, format Format, memory int64) (asked, error) {
+	in := &input{
+		at:   fault.At{File: name},
+		open: func() (io.ReadCloser, error) { return rc, nil },
+		opts: Options{Format: format, Once: true, Size: -1, Memory: memory},
+	}
+	s, err := in.openStream()
+	if err != nil {
+		return asked{}, err
+	}
+	if s.encoding != "" { // rows are answered as they are
+		_ = s.close()
+		return asked{}, faults.Unsupported(in.at, "text in %s; want UTF-8", s.encoding).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
+	}
+	l, err := newLines(s, in.opts.lineBytes(), false)
+	if err != nil {
+		_ = s.close()
+		return asked{}, err
+	}
+	if l.max < maxLine {
+		l.budget = memory
+	}
+	l.keep = true
+	return asked{s, l}, nil
+}
+
+// Ready reports whether the next row is certainly in memory, so that Next will not wait for
+// it.
+func (a asked) Ready() bool { return bytes.IndexByte(a.l.buf[a.l.seen:], '\n') >= 0 }
+
+// Close closes the input.
+func (a asked) Close() error { return a.s.close() }
+
+// Rows reads CSV, TSV or one ID a line row by row, for a reader that answers each row as
+// it comes. Rows follow the rules of the package. It must not be used concurrently.
+type Rows struct {
+	asked
+	rows   rows
+	header []byte
+}
+
+// NewRows reads rows from rc. The column of lines has the given name. If guessed is set,
+// text that is certainly something else than one ID a line is an error. See [NewObjects]
+// for name and memory.
+func NewRows(rc io.ReadCloser, name string, format Format, column string, guessed bool, memory int64) (*Rows, error) {
+	a, err := ask(rc, name, format, memory)
+	if err != nil {
+		return nil, err
+	}
+	t := &Rows{asked: a}
+	if err := t.begin(format, column, guessed); err != nil {
+		_ = a.s.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Rows) begin(format Format, column string, guessed bool) (err error) {
+	l := t.l
+	if l.cr, _ = l.endings(); l.cr {
+		l.toLF(l.buf[l.from:])
+	}
+	switch format {
+	case CSV:
+		t.rows, err = newCSV(l)
+	case TSV:
+		t.rows, err = newTSV(l)
+	default:
+		t.rows = &idLines{lines: l, name: column}
+		if i := bytes.IndexByte(l.buf[l.from:], '\n'); guessed && i >= 0 { // more may not be written yet
+			err = head{first: string(bytes.TrimSuffix(l.buf[l.from:l.from+i], []byte("\r")))}.check(l.at, column)
+			if e := (*fault.Error)(nil); errors.As(err, &e) {
+				e.Hint = fault.Text(strings.ReplaceAll(string(e.Hint), "{TextFormat", "{Format"))
+			}
+		}
+	}
+	t.header, l.kept = l.kept, nil
+	return err
+}
+
+// Header returns the text of the row of column names, empty for lines.
+func (t *Rows) Header() []byte { return t.header }
+
+// Columns returns the names of the columns.
+func (t *Rows) Columns() []string { return t.rows.columns() }
+
+// Next moves to the next row and returns its text with the line end. It returns io.EOF after
+// the last row. The text is valid until the next call.
+func (t *Rows) Next() ([]byte, error) {
+	err := t.rows.next()
+	if bad := (*badLine)(nil); errors.As(err, &bad) {
+		return nil, bad.fault
+	}
+	return t.l.kept, err
+}
+
+// Ready is like that of Objects. A row with quotes may go on in the next line.
+func (t *Rows) Ready() bool {
+	text := t.l.buf[t.l.from:]
+	i := bytes.IndexByte(text, '\n')
+	if _, quotes := t.rows.(*csvRows); quotes && i >= 0 {
+		return bytes.IndexByte(text[:i], '"') < 0
+	}
+	return i >= 0
+}
+
+// Value returns the text of column c of the current row, false if it is NULL. It is valid
+// until Next.
+func (t *Rows) Value(c int) ([]byte, bool) { return t.rows.value(c) }
+
+// Line returns the number of the current row's last line, from 1.
+func (t *Rows) Line() int { return t.l.at.Line }
