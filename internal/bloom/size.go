@@ -6,9 +6,13 @@ import (
 	"strconv"
 )
 
-// smooth divides every block count. It has many divisors, so that a filter can be
-// folded in small steps.
-const smooth = 720
+// Block counts are multiples of smooth, large ones of fine·2^k. Both have many divisors, so
+// that a filter can be folded in small steps. A large count has a power of two among them
+// that leaves ranges for [Shared] that fit into a level-2 cache.
+const (
+	smooth = 720
+	fine   = 240
+)
 
 // DefaultFPR returns the false-positive rate of a filter over an estimated number
 // of keys when the caller asks for none:
@@ -65,8 +69,8 @@ func (g Geometry) BlocksFor(keys uint64, p float64) uint64 {
 
 // Blocks returns N0, the block count of a filter for up to the given number of keys
 // at rate p that will be folded once the real number is known. It is BlocksFor
-// rounded up to a multiple of 720·2^k, with the largest k for which rounding costs
-// at most 1/32 (or 720 blocks). It depends on its arguments alone, so all shards of
+// rounded up to a multiple of 240·2^k, with the largest k for which that costs at most
+// 1/256, or of 720 if none does. It depends on its arguments alone, so all shards of
 // a build compute the same count.
 func (g Geometry) Blocks(keys uint64, p float64) uint64 {
 	need := g.BlocksFor(keys, p)
@@ -85,25 +89,37 @@ func (g Geometry) BlocksWithin(size uint64) uint64 {
 	return n / step * step
 }
 
-// step returns the largest 720·2^k that is at most n/32, or 720.
+// step returns the largest 240·2^k that is at most n/256, or 720.
 func step(n uint64) uint64 {
-	s := uint64(smooth)
-	for s*64 <= n {
+	if n < 256*fine {
+		return smooth
+	}
+	s := uint64(fine)
+	for s*512 <= n {
 		s *= 2
 	}
 	return s
 }
 
-// divisors returns the divisors of n in descending order.
+// divisors returns the divisors of n in descending order, of a large number of blocks only
+// 2^k, 3·2^k, 5·2^k and 15·2^k: neighbours among these have a large common divisor, which
+// [Params.SureFold] needs.
 func divisors(n uint64) []uint64 {
-	ds := []uint64{1}
+	ds, large := []uint64{1}, n >= 256*fine
 	for p := uint64(2); n > 1; p++ {
-		if p*p > n {
+		switch {
+		case large && p > 5:
+			n = 1
+			continue
+		case p*p > n && !large:
 			p = n
 		}
-		for k, pk := len(ds), uint64(p); n%p == 0; n, pk = n/p, pk*p {
+		for k, pk := len(ds), p; n%p == 0; n, pk = n/p, pk*p {
 			for _, d := range ds[:k] {
 				ds = append(ds, d*pk)
+			}
+			if large && p > 2 {
+				break
 			}
 		}
 	}

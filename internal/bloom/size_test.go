@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"testing"
 )
@@ -124,10 +125,11 @@ func TestFPRHopeless(t *testing.T) {
 	})
 }
 
-// smoothCount reports whether n is 720·2^k·m with m so small that rounding to
-// 720·2^k costs at most 1/32.
+// smoothCount reports whether n is a multiple of 240·2^k that is at most n/256 but more than
+// n/512 or, if none is, of 720.
 func smoothCount(n uint64) bool {
-	return n%smooth == 0 && (n/step(n)*step(n) == n)
+	twos := uint64(1) << bits.TrailingZeros64(n)
+	return n < 256*240 && n%720 == 0 || n >= 256*240 && n%15 == 0 && 15*twos*512 > n
 }
 
 func TestBlocks(t *testing.T) {
@@ -141,7 +143,7 @@ func TestBlocks(t *testing.T) {
 			if got < need && got < MaxBlocks/step(got)*step(got) {
 				t.Errorf("Blocks(%d) = %d, needs %d", n, got, need)
 			}
-			if over := float64(got) - float64(need); over >= smooth && over > float64(need)/32 {
+			if over := float64(got) - float64(need); over >= 720 && over > float64(need)/256 {
 				t.Errorf("Blocks(%d) = %d for %d needed", n, got, need)
 			}
 			last = got
@@ -160,7 +162,7 @@ func TestBlocksWithin(t *testing.T) {
 				t.Errorf("BlocksWithin(%d) = %d after %d", size, got, last)
 			case fit < smooth && got != fit:
 				t.Errorf("BlocksWithin(%d) = %d, want %d", size, got, fit)
-			case fit >= smooth && (!smoothCount(got) || float64(fit-got) >= max(smooth, float64(fit)/32)):
+			case fit >= smooth && (!smoothCount(got) || float64(fit-got) >= max(720, float64(fit)/256)):
 				t.Errorf("BlocksWithin(%d) = %d of %d", size, got, fit)
 			}
 			last = got
@@ -193,10 +195,11 @@ func TestDefaultFPR(t *testing.T) {
 }
 
 func TestDivisors(t *testing.T) {
-	for _, n := range []uint64{1, 2, 7, 45, 720, 1440, 720 * 31, 4096, 65537} {
+	for _, n := range []uint64{1, 2, 7, 45, 720, 1440, 720 * 31, 4096, 61_439, 61_440, 65537, 240 * 257, 240 * 64 * 375} {
 		var want []uint64
 		for d := n; d > 0; d-- {
-			if n%d == 0 {
+			odd := d >> bits.TrailingZeros64(d)
+			if n%d == 0 && (n < 61_440 || odd == 1 || odd == 3 || odd == 5 || odd == 15) {
 				want = append(want, d)
 			}
 		}
