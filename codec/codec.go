@@ -60,6 +60,9 @@ type Limits struct {
 	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
 	// allocated.
 	MaxBytes uint64
+	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. An
+	// exact filter takes more memory than its payload while it is read.
+	MaxBits uint64
 }
 
 // Options says how a filter is written. The content does not depend on them.

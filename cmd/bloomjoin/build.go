@@ -36,8 +36,8 @@ import (
 type buildFlags struct {
 	key, tempDir, normalize, maxSize, kind, geometry, shard, out string
 	fpr                                                          float64
-	expect, capacity                                             uint64
-	uncompressed, noKeyRange, strict                             bool
+	expect, capacity                                             flags.Count
+	uncompressed, noKeyRange, strict, dryRun                     bool
 	ids                                                          flags.IDs
 	keys                                                         flags.Keys
 	inputs                                                       flags.Inputs
@@ -52,7 +52,7 @@ func (c *cli) buildCmd() *cobra.Command {
   zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
 		Annotations: flags.Docs("commands.md#build"),
-		Args:        o.inputs.Arguments("IDS"),
+		Args:        o.arguments,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -72,14 +72,15 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
-		f.Uint64Var(&o.expect, "expect", 0, "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
-		f.Uint64Var(&o.capacity, "capacity", 0, "`N` leave room for N distinct keys, for later unions")
+		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
+		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
 		c.AddForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+		f.BoolVar(&o.dryRun, "dry-run", false, "check the options and print the filter's size, without reading the IDs")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
@@ -91,16 +92,16 @@ func (c *cli) buildCmd() *cobra.Command {
 
 // buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source.Opening, error) {
-	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: o.expect, NoKeyRange: o.noKeyRange, Threads: c.Threads, TempDir: o.tempDir}
+	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: uint64(o.expect), NoKeyRange: o.noKeyRange, Threads: c.Threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
-		opts.Expect, opts.Room = o.capacity, true
+		opts.Expect, opts.Room = uint64(o.capacity), true
 	}
 	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
 	var err error
 	if opts.Memory, err = c.Budget(); err != nil {
 		return opts, open, err
 	}
-	if err := filterOutput(o.out); err != nil {
+	if err := filterOutput(o.out); err != nil && !o.dryRun {
 		return opts, open, err
 	}
 	if err := o.ids.Check(&open, args); err != nil {
@@ -265,9 +266,17 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err := o.checkNumbers(cmd); err != nil {
 		return err
 	}
+	c.Planned = o.dryRun
 	opts, open, err := c.buildOptions(o, args)
 	if err != nil {
 		return err
+	}
+	bits, err := c.FilterBudget()
+	if err != nil {
+		return err
+	}
+	if o.dryRun && opts.Expect > 0 {
+		return c.saySize("build", start, opts, bits)
 	}
 	if err := o.inputs.Fill(&open); err != nil {
 		return err
@@ -291,6 +300,12 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	files := plan.Files()
 	defer source.Close(files)
+	if o.dryRun {
+		if opts.Expect = plan.Spec.Capacity; opts.Expect == 0 {
+			return fmt.Errorf("--dry-run: how many IDs there are is known only after reading them: give an upper bound, --expect N")
+		}
+		return c.saySize("build", start, opts, bits)
+	}
 	run := &output.Run{Log: files, List: list}
 	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
@@ -300,6 +315,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	add, end := c.Progress("reading IDs", plan.Pieces())
 	plan.SetProgress(add)
+	plan.SetBits(bits)
 	f, rep, err := plan.Build(ctx)
 	end()
 	if err != nil {
@@ -328,6 +344,14 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		}
 	}
 	return c.Report(r, o.out)
+}
+
+// arguments checks that IDs are named, where they are needed.
+func (o *buildFlags) arguments(cmd *cobra.Command, args []string) error {
+	if o.dryRun && o.expect+o.capacity > 0 {
+		return nil
+	}
+	return o.inputs.Arguments("IDS")(cmd, args)
 }
 
 // undivided returns a note about text files that one of the shard's workers reads as a

@@ -141,6 +141,11 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	lim := filters.Limits{MaxBytes: uint64(budget)}
 	op := o.op()
 	if op == "" {
+		bits, err := c.FilterBudget()
+		if err != nil {
+			return nil, err
+		}
+		lim.MaxBits = uint64(bits)
 		return builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
 	}
 	f, err := builds.CombineFiles(ctx, c.Store(), op, names, lim)

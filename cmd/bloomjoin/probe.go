@@ -269,11 +269,15 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
+	bits, err := c.FilterBudget()
+	if err != nil {
+		return nil, err
+	}
 	total, err := c.Total()
 	if err != nil {
 		return nil, err
 	}
-	f, err := filters.Load(ctx, c.Store(), o.filter, filters.Limits{MaxBytes: uint64(budget)})
+	f, err := filters.Load(ctx, c.Store(), o.filter, filters.Limits{MaxBytes: uint64(budget), MaxBits: uint64(bits)})
 	if err != nil {
 		return nil, err
 	}

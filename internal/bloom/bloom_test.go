@@ -206,7 +206,7 @@ func TestShrink(t *testing.T) {
 		}{{2000, 2000, 1e-3}, {2000, 100_000, 0.01}, {0, 1000, 0.01}, {1, 5000, 1e-6}, {5000, 1000, 0.01}} {
 			hashes := randoms(uint64(c.keys), c.keys)
 			n := g.Blocks(uint64(c.expected), c.p)
-			whole, err := g.newFilter(t, n, hashes...).Shrink(c.p)
+			whole, err := g.newFilter(t, n, hashes...).Shrink(c.p, math.MaxUint64)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestShrink(t *testing.T) {
 					}
 					all = union(t, part, all)
 				}
-				got, err := all.Shrink(c.p)
+				got, err := all.Shrink(c.p, math.MaxUint64)
 				if err != nil || got.params != whole.params || !bytes.Equal(bitsOf(got), bitsOf(whole)) {
 					t.Errorf("%+v: %d parts shrink to another filter, error %v", c, parts, err)
 				}
@@ -246,7 +246,7 @@ func TestFoldLimit(t *testing.T) {
 		}
 	}
 	f := Split256.newFilter(t, 720, randoms(3, 80_000)...)
-	g, err := f.Shrink(f.FPR())
+	g, err := f.Shrink(f.FPR(), math.MaxUint64)
 	if err != nil || g.FPR() > 1-(1-f.FPR())/FoldSlack {
 		t.Errorf("from a rate of %g to %g, error %v", f.FPR(), g.FPR(), err)
 	}

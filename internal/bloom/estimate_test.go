@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"math"
 	"runtime"
 	"testing"
 )
@@ -74,7 +75,7 @@ func TestMeasuredOnce(t *testing.T) {
 		}
 	}
 	f.Add([]uint64{1 << 40, 2 << 50, 3 << 60})
-	folded, err := f.Shrink(0.5)
+	folded, err := f.Shrink(0.5, math.MaxUint64)
 	if err != nil || folded == f || folded.fpr.Load() == nil || folded.FPR() != folded.foldedFPR(1) {
 		t.Errorf("a folded filter does not know the rate that it was folded by, error %v", err)
 	}

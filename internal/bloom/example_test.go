@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"fmt"
 	"log"
+	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
@@ -44,7 +45,7 @@ func ExampleFilter_Shrink() {
 		log.Fatal(err)
 	}
 	f.Add([]uint64{hash.Sum([]byte("ann")), hash.Sum([]byte("bob"))})
-	small, err := f.Shrink(0.01)
+	small, err := f.Shrink(0.01, math.MaxUint64)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -33,6 +33,9 @@ func (g Geometry) String() string {
 // Geometries returns all supported geometries.
 func Geometries() []Geometry { return []Geometry{Split256, Split512} }
 
+// BitsPerKey is how many bits a key sets: one in each lane.
+const BitsPerKey = lanes
+
 const (
 	lanes    = 8
 	wordBits = 64

@@ -64,14 +64,23 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := p.Geometry.words()
-	for i := range g.params.Blocks {
-		to := g.words[i*w : (i+1)*w]
-		for from := f.words[i*k*w : (i+1)*k*w]; len(from) > 0; from = from[w:] {
-			orWords(to, from[:w])
-		}
-	}
+	f.foldInto(g, k)
 	return g, nil
+}
+
+// foldInto sets the bits of g, which has 1/k of f's blocks. It may share f's memory: no block
+// is written before those that it has been made of are read.
+func (f *Filter) foldInto(g *Filter, k uint64) {
+	w := f.params.Geometry.words()
+	var sum block512
+	for i := range g.params.Blocks {
+		from := f.words[i*k*w : (i+1)*k*w]
+		copy(sum[:w], from)
+		for from = from[w:]; len(from) > 0; from = from[w:] {
+			orWords(sum[:w], from[:w])
+		}
+		copy(g.words[i*w:], sum[:w])
+	}
 }
 
 // FoldLimit returns the highest rate that a filter of the requested rate may have
@@ -85,8 +94,9 @@ const FoldSlack = 1.02
 
 // Shrink returns the smallest fold of f whose rate is at most FoldLimit(fpr), or f
 // itself if no fold qualifies. The result depends on the bits and fpr alone, so
-// every process with the union of the partial filters gets the same one.
-func (f *Filter) Shrink(fpr float64) (*Filter, error) {
+// every process with the union of the partial filters gets the same one. If it takes more
+// than room bytes, it is made in f's memory, and f must not be used any more.
+func (f *Filter) Shrink(fpr float64, room uint64) (*Filter, error) {
 	if f.blank() {
 		return nil, errBlank()
 	}
@@ -99,11 +109,18 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 			continue
 		}
 		if fpr := f.foldedFPR(k); fpr <= limit {
-			folded, err := f.Fold(k)
-			if err == nil {
-				folded.fpr.Store(&fpr)
+			p := f.params
+			p.Blocks /= k
+			folded := &Filter{params: p, words: f.words[:p.Blocks*g.words()]}
+			if p.Bytes() <= room || f.fixed {
+				var err error
+				if folded, err = New(p); err != nil {
+					return nil, err
+				}
 			}
-			return folded, err
+			f.foldInto(folded, k)
+			folded.fpr.Store(&fpr)
+			return folded, nil
 		}
 	}
 	return f, nil

@@ -119,7 +119,7 @@ func TestFPRHopeless(t *testing.T) {
 			t.Errorf("%d blocks", b)
 		}
 		f := g.newFilter(t, 720, randoms(1, 200_000)...) // blocks are full, so the estimate is infinite
-		if g, err := f.Shrink(0.01); err != nil || g != f {
+		if g, err := f.Shrink(0.01, math.MaxUint64); err != nil || g != f {
 			t.Errorf("a full filter shrinks: %v", err)
 		}
 	})

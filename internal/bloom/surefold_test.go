@@ -25,7 +25,7 @@ func TestSureFold(t *testing.T) {
 				}
 				full := mustNew(t, p)
 				full.Add(hashes)
-				want, err := full.Shrink(fpr)
+				want, err := full.Shrink(fpr, math.MaxUint64)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -38,7 +38,7 @@ func TestSureFold(t *testing.T) {
 					q.Blocks /= k
 					f := mustNew(t, q)
 					f.Add(hashes)
-					got, err := f.Shrink(fpr)
+					got, err := f.Shrink(fpr, math.MaxUint64)
 					if err != nil {
 						t.Fatal(err)
 					}

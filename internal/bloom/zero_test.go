@@ -37,7 +37,7 @@ func TestNoBits(t *testing.T) {
 			"Compare with it": func() error { _, err := real.Compare(f); return err },
 			"Compare both":    func() error { _, err := f.Compare(f); return err },
 			"Fold":            func() error { _, err := f.Fold(1); return err },
-			"Shrink":          func() error { _, err := f.Shrink(0.1); return err },
+			"Shrink":          func() error { _, err := f.Shrink(0.1, math.MaxUint64); return err },
 			"OrBlocks":        func() error { return f.OrBlocks(0, nil) },
 		} {
 			if err := do(); !errors.Is(err, fault.ErrMismatch) {

@@ -17,6 +17,14 @@ type budget struct {
 	held    atomic.Uint64
 }
 
+// beside returns how many bytes may be held beside a filter.
+func (b *budget) beside(p bloom.Params) uint64 {
+	if b == nil || b.most == 0 {
+		return math.MaxUint64
+	}
+	return b.most - min(b.most, p.Bytes())
+}
+
 // share is what one worker holds of a budget. The zero share has no limit.
 type share struct {
 	of   *budget

@@ -126,6 +126,7 @@ type Plan struct {
 	pieces   []source.Piece
 	list     *fromList // nil: the files are all inputs
 	unsized  bool      // the number of keys is known only after reading them
+	bits     int64     // see SetBits
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -355,6 +356,34 @@ func (p *Plan) Sized() bool { return !p.unsized }
 // concurrently; nil: no calls.
 func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 
+// SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes if
+// no exact set can come before them. Sets are bounded by the Memory of the options, which
+// must leave room for garbage, since they grow.
+func (p *Plan) SetBits(n int64) { p.bits = n }
+
+// Size returns the parameters of the bits that a Bloom filter of these options takes until
+// it is sealed, and its false-positive rate when it holds Expect keys. The error wraps
+// fault.ErrMemory if that is more than Memory, or more than bits bytes.
+func Size(opts Options, bits int64) (bloom.Params, float64, error) {
+	p, _, err := newPlan(opts)
+	if err != nil {
+		return bloom.Params{}, 0, err
+	}
+	params, _, err := p.Spec.size()
+	if most := uint64(max(opts.Memory, bits, 0)); err == nil && most > 0 && params.Bytes() > most {
+		err = overBudget(most, params)
+	}
+	return params, params.Geometry.FPR(params.Blocks, opts.Expect), err
+}
+
+// memory returns the budget in bytes of what a build under s holds; 0: no limit.
+func (p *Plan) memory(s Spec) uint64 {
+	if s.exact() {
+		return uint64(max(p.opts.Memory, 0))
+	}
+	return uint64(max(p.opts.Memory, p.bits, 0))
+}
+
 // errNoPlan is the error of a Plan that NewPlan or NewPlanOf has not returned.
 var errNoPlan = errors.New("the plan is empty (make one with NewPlan or NewPlanOf)")
 
@@ -415,7 +444,7 @@ func (p *Plan) fold(ctx context.Context, tooLarge error) (*filters.Filter, Repor
 	if err != nil {
 		return nil, Report{}, err
 	}
-	first := params.FoldWithin(uint64(p.opts.Memory))
+	first := params.FoldWithin(p.memory(p.Spec))
 	if first <= 1 { // the bits are not what is too large
 		return nil, Report{}, tooLarge
 	}

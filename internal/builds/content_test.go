@@ -155,7 +155,7 @@ func TestSealedBitsAreTheDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		model.Add(c.hashes)
-		want, err := model.Shrink(fpr)
+		want, err := model.Shrink(fpr, math.MaxUint64)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -115,6 +115,7 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 		return nil, err
 	}
 	b.spec.sparse = sparse
+	b.memory.most = p.memory(b.spec)
 	return b, b.divide(func(bloom.Params, float64) uint64 { return fold })
 }
 
@@ -122,7 +123,7 @@ func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 func (p *Plan) builder() *Builder {
 	b := &Builder{plan: p, spec: p.Spec, threads: p.opts.threads()}
 	b.keys = keys.Options{Rule: p.Spec.Rule, Classes: keys.ClassesOf(p.Spec.Classes)}
-	b.memory.most = uint64(max(p.opts.Memory, 0))
+	b.memory.most = p.memory(b.spec)
 	b.memory.workers = uint64(b.threads)
 	b.spill = spill.New(p.opts.TempDir, waitsOnDisk)
 	if p.unsized {

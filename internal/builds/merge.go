@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 		return nil, err
 	}
 	first := parts[0].about.Facts()
+	if _, exacts := byKind(parts); len(exacts) == 0 {
+		lim.MaxBytes = cmp.Or(lim.MaxBits, lim.MaxBytes)
+	}
 	all, err := mergeParts(ctx, parts, lim)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (p *partial) seal(id [32]byte) (*filters.Filter, error) {
 	}
 	if !p.spec.Room {
 		var err error
-		if bits, err = bits.Shrink(p.fpr); err != nil {
+		if bits, err = bits.Shrink(p.fpr, p.share.of.beside(bits.Params())); err != nil {
 			return nil, err
 		}
 	}

@@ -30,7 +30,7 @@ func mappedFilter(t testing.TB, n int, released *atomic.Int32, unmapErr error) *
 		clear(file)
 		released.Add(1)
 		return unmapErr
-	}, Limits{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestNilArguments(t *testing.T) {
 		"nil Header.Load":      func() error { _, err := (*Header)(nil).Load(Limits{}); return err },
 		"zero Header.Load":     func() error { _, err := new(Header).Load(Limits{}); return err },
 		"zero Header.Verify":   func() error { return new(Header).Verify() },
-		"zero LoadMapped":      func() error { _, err := new(Header).LoadMapped(file, nil, Limits{}); return err },
+		"zero LoadMapped":      func() error { _, err := new(Header).LoadMapped(file, nil); return err },
 		"OrInto(bits, nil)":    func() error { return OrInto(t.Context(), bits, nil) },
 		"OrInto(nil, header)":  func() error { return OrInto(t.Context(), nil, header(t, file, "f")) },
 		"OrInto(zero, header)": func() error { return OrInto(t.Context(), new(bloom.Filter), header(t, file, "f")) },

@@ -29,13 +29,25 @@ type Limits struct {
 	// the address space of a 32-bit machine. A larger payload is refused with
 	// ErrLimit before it is allocated.
 	MaxBytes uint64
+	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. An
+	// exact filter needs more memory than its payload while it is read.
+	MaxBits uint64
 }
 
+// max limits an exact filter.
 func (l Limits) max() uint64 {
 	if l.MaxBytes == 0 {
 		return min(DefaultMaxBytes, math.MaxInt)
 	}
 	return min(l.MaxBytes, math.MaxInt)
+}
+
+// of limits a filter of a kind.
+func (l Limits) of(k Kind) uint64 {
+	if k == KindBloom && l.MaxBits > 0 {
+		return min(l.MaxBits, math.MaxInt)
+	}
+	return l.max()
 }
 
 // Header is a filter's file without its payload, opened with [DecodeHeader].
@@ -296,8 +308,8 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 	if err := h.decoded(); err != nil {
 		return nil, err
 	}
-	if h.PayloadBytes > lim.max() {
-		return nil, tooLarge(h.PayloadBytes, lim).inFile(h.name)
+	if most := lim.of(h.Filter.kind); h.PayloadBytes > most {
+		return nil, tooLarge(h.PayloadBytes, most).inFile(h.name)
 	}
 	f := h.Filter.clone()
 	if f.kind == KindBloom {
@@ -321,8 +333,8 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 	return f, nil
 }
 
-func tooLarge(n uint64, lim Limits) *problem {
-	p := bad("bits or members of the filter", "at most "+show.Size(int64(lim.max())), show.Size(int64(min(n, math.MaxInt64))))
+func tooLarge(n, most uint64) *problem {
+	p := bad("bits or members of the filter", "at most "+show.Size(int64(most)), show.Size(int64(min(n, math.MaxInt64))))
 	p.kind, p.hint = ErrLimit, "raise the memory budget"
 	return p
 }
@@ -341,7 +353,7 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 		return nil, from(err).in("payload").inFile(h.name)
 	}
 	if memory > lim.max() {
-		return nil, tooLarge(memory, lim).inFile(h.name)
+		return nil, tooLarge(memory, lim.max()).inFile(h.name)
 	}
 	set, err := exact.Unmarshal(negative, natural)
 	if err != nil {

@@ -31,7 +31,7 @@ func given(store storage.Source, name string) error {
 
 // Load reads and verifies a filter file. If the storage supports it, an
 // uncompressed Bloom filter is mapped rather than read; all processes on a machine
-// then share its memory. If lim sets a limit, an exact filter may use the rest of
+// then share its memory, which counts as the system's cache. If lim sets a limit, an exact filter may use the rest of
 // it for a faster index.
 //
 // The caller must close the filter, and must do so before publishing results that
@@ -59,7 +59,7 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 		return nil, err
 	}
 	if m, ok := src.(storage.Mapper); ok && h.mappable() {
-		f, err := h.loadMap(m, lim)
+		f, err := h.loadMap(m)
 		if !errors.Is(err, fault.ErrUnsupported) {
 			return f, err
 		}
@@ -75,12 +75,12 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 
 // loadMap maps a file and verifies it. The error wraps fault.ErrUnsupported if the
 // file cannot be mapped for any reason: it may still be readable.
-func (h *Header) loadMap(m storage.Mapper, lim Limits) (*Filter, error) {
+func (h *Header) loadMap(m storage.Mapper) (*Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
 		return nil, fmt.Errorf("%w: map: %w", fault.ErrUnsupported, err)
 	}
-	f, err := h.LoadMapped(file, unmap, lim)
+	f, err := h.LoadMapped(file, unmap)
 	if err != nil {
 		return nil, errors.Join(err, unmap())
 	}

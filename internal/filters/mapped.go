@@ -22,8 +22,8 @@ func (h *Header) mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 
 // LoadMapped is Load for a file that is mapped into memory as a whole. It
 // verifies the payload in place, once, and returns a filter whose bits are the
-// bytes of the file, shared by all processes on a machine that map it. It has
-// the limit of Load.
+// bytes of the file, shared by all processes on a machine that map it. It has no
+// limit: the system may drop these bytes, and read them again.
 //
 // The filter's Close calls unmap, or, if calls are at work then, the last of them
 // does. unmap may be nil. After an error the map still belongs to the
@@ -35,7 +35,7 @@ func (h *Header) mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 // that ask the filter return an error then. Other access to the bits ends the
 // process, except on a goroutine that has called debug.SetPanicOnFault, where
 // it panics with an error that has a method Addr.
-func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filter, error) {
+func (h *Header) LoadMapped(file []byte, unmap func() error) (*Filter, error) {
 	if err := h.decoded(); err != nil {
 		return nil, err
 	}
@@ -45,9 +45,6 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 	}
 	if int64(len(file)) != h.FileBytes {
 		return nil, bad("map", fmt.Sprintf("%d bytes", h.FileBytes), len(file)).inFile(h.name)
-	}
-	if h.PayloadBytes > lim.max() {
-		return nil, tooLarge(h.PayloadBytes, lim).inFile(h.name)
 	}
 	bits, err := bloom.View(h.Filter.facts.Params, file[h.PayloadOffset:][:h.PayloadBytes])
 	if err != nil {

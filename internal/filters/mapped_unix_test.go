@@ -52,7 +52,7 @@ func TestMappedFileShrinks(t *testing.T) {
 		if err := file.Truncate(keep); err != nil {
 			t.Fatal(err)
 		}
-		g, err := h.LoadMapped(b, noUnmap, Limits{})
+		g, err := h.LoadMapped(b, noUnmap)
 		// In the last page that remains, the lost bytes read as zeros.
 		if g != nil || !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), file.Name()) {
 			t.Errorf("cut to %d bytes: %v", keep, err)
@@ -78,7 +78,7 @@ func TestMappedFileGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := benchHeader(t, file).LoadMapped(mapFile(t, file), noUnmap, Limits{})
+	g, err := benchHeader(t, file).LoadMapped(mapFile(t, file), noUnmap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestMappedFilterChanged(t *testing.T) {
 	if _, err := Encode(file, f, Options{Uncompressed: true}); err != nil {
 		t.Fatal(err)
 	}
-	g, err := benchHeader(t, file).LoadMapped(mapFile(t, file), noUnmap, Limits{})
+	g, err := benchHeader(t, file).LoadMapped(mapFile(t, file), noUnmap)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func BenchmarkLoadMapped(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		f, err := h.LoadMapped(m, func() error { return syscall.Munmap(m) }, Limits{})
+		f, err := h.LoadMapped(m, func() error { return syscall.Munmap(m) })
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestMappedFilterCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := mapFile(t, file)
-		m, err := header(t, b, "f").LoadMapped(b, noUnmap, Limits{})
+		m, err := header(t, b, "f").LoadMapped(b, noUnmap)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,7 +104,7 @@ func peakChild(t *testing.T, op, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := h.LoadMapped(m, func() error { return syscall.Munmap(m) }, Limits{})
+		f, err := h.LoadMapped(m, func() error { return syscall.Munmap(m) })
 		if err != nil {
 			t.Fatal(err)
 		}

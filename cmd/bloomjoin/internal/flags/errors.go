@@ -65,7 +65,7 @@ func Error(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		want := map[string]string{
-			"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more",
+			"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more", "count": "a number of things, as 5000000 or 1e9",
 			"float64": "a number, as 0.01", "bool": "true or false",
 		}[f.Value.Type()]
 		if want == "" || errors.Is(err, errTwice) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -50,6 +51,29 @@ func ParseSize(s string) (uint64, error) {
 	}
 	return n, nil
 }
+
+// Count is the value of a flag that is a number of things, which may be written as 1e9.
+type Count uint64
+
+// String implements pflag.Value.
+func (c *Count) String() string { return strconv.FormatUint(uint64(*c), 10) }
+
+// Set implements pflag.Value.
+func (c *Count) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		f, ferr := strconv.ParseFloat(s, 64)
+		if ferr != nil || f < 0 || f > 1<<53 || f != math.Trunc(f) {
+			return err
+		}
+		n = uint64(f)
+	}
+	*c = Count(n)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (c *Count) Type() string { return "count" }
 
 // CheckRate returns an error if --fpr is given and not a rate.
 func CheckRate(cmd *cobra.Command, p float64) error {

@@ -27,6 +27,9 @@ const (
 	forTables    = 2         // tables and filters get 1/forTables of the rest
 	forPages     = 0.4       // pages, records and row groups in flight get this fraction of the rest
 	outputsPages = 4         // unfinished row groups of the output get 1/outputsPages of that
+
+	// What a command takes beside a filter that is its result.
+	besideFilter = 256 << 20
 )
 
 // Total returns the memory in bytes that the process may take: --memory, or nine tenths
@@ -40,7 +43,7 @@ func (c *Session) Total() (int64, error) {
 		if n < minMemory {
 			return 0, flags.Usagef("--memory %s: want %s or more", c.memory, words.Bytes(uint64(minMemory)))
 		}
-		if limit := memoryThere(); limit > 0 {
+		if limit := memoryThere(); limit > 0 && !c.Planned {
 			n = min(n, limit)
 		}
 		return int64(n), nil
@@ -64,6 +67,14 @@ func (c *Session) Budget() (int64, error) {
 	return tablesOf(n), err
 }
 
+// FilterBudget returns the memory in bytes for the bits of a filter that is all that the
+// command makes, or that it is about.
+func (c *Session) FilterBudget() (int64, error) {
+	n, err := c.Total()
+	c.filterAlone = true
+	return max(tablesOf(n), n-besideFilter), err
+}
+
 // tablesOf returns the memory for tables and filters, out of a total: half of what the
 // program leaves, but at least a quarter of the total.
 func tablesOf(total int64) int64 { return max((total-programs)/forTables, total/4) }
@@ -84,7 +95,11 @@ func (c *Session) allInFlight() int64 {
 	if err != nil || n == 0 {
 		return 0 // checkCommon has reported the error
 	}
-	return int64(float64(max(n-programs, 0)) * forPages)
+	pages := int64(float64(max(n-programs, 0)) * forPages)
+	if c.filterAlone {
+		pages = min(pages, besideFilter/2)
+	}
+	return pages
 }
 
 // explain adds to errors about the budget how it follows from --memory, and to those about
@@ -107,7 +122,11 @@ func (c *Session) explain(err error) error {
 	if c.memory == "" {
 		given = "the default --memory, " + words.Bytes(total)
 	}
-	return fmt.Errorf("%w (of %s, tables and filters may take %s)", err, given, words.Bytes(tablesOf(total)))
+	may := "tables and filters may take " + words.Bytes(tablesOf(total))
+	if c.filterAlone {
+		may = "the bits of a filter may take " + words.Bytes(max(tablesOf(total), total-besideFilter)) + ", and exact sets " + words.Bytes(tablesOf(total))
+	}
+	return fmt.Errorf("%w (of %s, %s)", err, given, may)
 }
 
 // Bounds of what the store may hold of the memory in flight, if the command names

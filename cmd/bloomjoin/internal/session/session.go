@@ -29,6 +29,8 @@ type Session struct {
 	storeOptions  cloud.Options
 	storeSettings []string // --store-option
 	remote        bool     // the command line names URLs
+	filterAlone   bool     // the memory is that of one filter
+	Planned       bool     // the memory is that of a run elsewhere
 
 	listed                          string // --files-from, if it is a list of inputs
 	JSON, quiet, Verbose, Force     bool

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/codec"
+	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+)
+
+type sizeFlags struct {
+	keys    flags.Count
+	fpr     float64
+	maxSize string
+}
+
+func (c *cli) sizeCmd() *cobra.Command {
+	var o sizeFlags
+	cmd := &cobra.Command{
+		Use:   "size --keys N [--fpr P | --max-size SIZE]",
+		Short: "Print how large a filter of so many keys is, without building it",
+		Example: `  bloomjoin size --keys 1e10 --fpr 1e-4
+  bloomjoin size --keys 50000000 --max-size 64MiB`,
+		Annotations: flags.Docs("filters.md"),
+		Args:        flags.NoArguments,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return c.size(cmd, &o) },
+	}
+	flags.Group(cmd.Flags(), flags.GroupFilter, func(f *pflag.FlagSet) {
+		f.Var(&o.keys, "keys", "`N` number of distinct keys, as 5000000 or 1e9")
+		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
+		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
+	})
+	flags.Exclusive(cmd, "fpr", "max-size")
+	flags.Complete(cmd, c.common())
+	return cmd
+}
+
+func (c *cli) size(cmd *cobra.Command, o *sizeFlags) error {
+	start := time.Now()
+	if o.keys == 0 {
+		return flags.Usagef("--keys N is required: want the number of distinct keys, as 1e9")
+	}
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
+		return err
+	}
+	opts := builds.Options{Key: lineKey, FPR: o.fpr, Expect: uint64(o.keys), Room: true}
+	if o.maxSize != "" {
+		var err error
+		if opts.MaxSize, err = flags.ParseSize(o.maxSize); err != nil {
+			return flags.Usagef("--max-size: %w", err)
+		}
+	}
+	return c.saySize("size", start, opts, 0)
+}
+
+// sizeReport is the JSON report of size, and of build --dry-run.
+type sizeReport struct {
+	session.Head
+	Keys     uint64       `json:"keys"`
+	FPRAsked float64      `json:"fpr_asked,omitempty"`
+	Filters  []filterSize `json:"filters"`
+}
+
+// filterSize is the size of one kind of filter.
+type filterSize struct {
+	Kind         string  `json:"kind"`
+	Geometry     string  `json:"geometry"`
+	Hash         string  `json:"hash"`
+	BitsSet      int     `json:"bits_set"` // for each key
+	Blocks       uint64  `json:"blocks"`
+	MemoryBytes  uint64  `json:"memory_bytes"`
+	BitsPerKey   float64 `json:"bits_per_key"`
+	FPRPredicted float64 `json:"fpr_predicted"`
+	Default      bool    `json:"default"` // what build takes if nothing else is asked for
+}
+
+// saySize prints the size of the Bloom filters that the options allow.
+func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits int64) error {
+	chosen, _, err := builds.Size(opts, bits)
+	if err != nil {
+		return err
+	}
+	rep := sizeReport{Keys: opts.Expect, FPRAsked: opts.FPR}
+	geometries := bloom.Geometries()
+	if opts.Geometry != 0 {
+		geometries = []bloom.Geometry{bloom.Geometry(opts.Geometry)}
+	}
+	for _, g := range geometries {
+		of := opts
+		of.Geometry, of.Memory = codecbloom.Geometry(g), 0
+		p, fpr, err := builds.Size(of, 0)
+		if err != nil {
+			return err
+		}
+		size := filterSize{
+			Kind: codec.KindBloom.String(), Geometry: g.String(), Hash: p.Hash.String(), BitsSet: bloom.BitsPerKey,
+			Blocks: p.Blocks, MemoryBytes: p.Bytes(), BitsPerKey: 8 * float64(p.Bytes()) / float64(opts.Expect), FPRPredicted: fpr, Default: g == chosen.Geometry,
+		}
+		mark := ""
+		if size.Default {
+			mark = " (the default)"
+		}
+		if c.JSON {
+			rep.Filters = append(rep.Filters, size)
+			continue
+		}
+		fmt.Fprintf(c.Stdout, "bloom, %s%s: %s bytes (%s), %.2f bits per key, false positives %.3g; %s sets %d bits of a block of %d\n",
+			size.Geometry, mark, words.Count(size.MemoryBytes), words.Bytes(size.MemoryBytes), size.BitsPerKey, fpr, size.Hash, size.BitsSet, 8*g.BlockBytes())
+	}
+	rep.Head = c.NewHead(verb, start)
+	return c.Report(rep, "")
+}
