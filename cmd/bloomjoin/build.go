@@ -127,14 +127,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		return opts, open, err
 	}
 	opts.Geometry = codecbloom.Geometry(geometry)
-	if o.maxSize != "" {
-		if opts.MaxSize, err = flags.ParseSize(o.maxSize); err != nil {
-			return opts, open, flags.Usagef("--max-size: %w", err)
-		}
-		least := max(geometry, bloom.Split256).BlockBytes()
-		if opts.MaxSize < least {
-			return opts, open, flags.Usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
-		}
+	if opts.MaxSize, err = filterSizeOf(o.maxSize, geometry); err != nil {
+		return opts, open, err
 	}
 	if err := flags.OneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
 		return opts, open, err
@@ -154,6 +148,21 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
 	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
 	return opts, open, err
+}
+
+// filterSizeOf returns the value of --max-size in bytes, 0 if it is not given.
+func filterSizeOf(maxSize string, g bloom.Geometry) (uint64, error) {
+	if maxSize == "" {
+		return 0, nil
+	}
+	n, err := flags.ParseSize(maxSize)
+	if err != nil {
+		return 0, flags.Usagef("--max-size: %w", err)
+	}
+	if least := max(g, bloom.Split256).BlockBytes(); n < least {
+		return 0, flags.Usagef("--max-size %s: want %d bytes or more", maxSize, least)
+	}
+	return n, nil
 }
 
 // lineKey is the default name of the key if there is one ID a line.

@@ -79,7 +79,7 @@ func TestHelpExamples(t *testing.T) {
 	eachVerb(t, func(cmd *cobra.Command) {
 		for line := range strings.Lines(cmd.Example) {
 			_, line, _ = strings.Cut(line, "bloomjoin "+cmd.Name()+" ")
-			line, _, _ = strings.Cut(line, "|")
+			line = line[:strings.IndexAny(line+"|", "|<>")]
 			fresh, rest, err := (&cli{}).root().Find([]string{cmd.Name()})
 			if err != nil || len(rest) > 0 {
 				t.Fatal(rest, err)
@@ -117,7 +117,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"join", "--compression", ""}, "snappy zstd none"},
 		{[]string{"scan", "--schema", ""}, "per-file strict union"},
 		{[]string{"scan", "--format", ""}, "parquet arrow"},
-		{[]string{"probe", "--format", ""}, "arrow ndjson"},
+		{[]string{"probe", "--format", ""}, "arrow csv lines ndjson tsv"},
 		{[]string{"build", "--kind", ""}, "auto bloom exact"},
 		{[]string{"build", "--geometry", ""}, "split-256 split-512"},
 		{[]string{"build", "--ids-format", ""}, "lines csv tsv ndjson"},
@@ -218,6 +218,7 @@ func TestBadValues(t *testing.T) {
 		"merge":   "merge -o f.bjf nowhere",
 		"scan":    "scan --filter nowhere -o o.parquet nowhere",
 		"probe":   "probe --filter nowhere",
+		"size":    "size --keys 1e6",
 		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
 		"plan":    "plan --ids nowhere --on k nowhere",
 		"inspect": "inspect nowhere",
@@ -227,11 +228,11 @@ func TestBadValues(t *testing.T) {
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
-		"expect": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
+		"expect": {"-1", "0", "x", "1.5"}, "keys": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
 		"target-file-size": {"much", "0", "1MiB"}, "empty": {"keep", "write"}, // also right ones, since the output is a file
-		"format": {"csv"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
+		"format": {"xml"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
 		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
 		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
 		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"}, "progress-interval": {"0s", "9ms", "-1s", "30", "x"}, "log-format": {"xml", ""},

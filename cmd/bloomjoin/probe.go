@@ -54,9 +54,8 @@ NDJSON, or an Arrow stream, from standard input or a file, to standard output in
 format. What has come is answered before more is waited for, so that a program can ask a
 process that keeps running.`,
 		Example: `  bloomjoin probe --filter bad-urls.bjf urls.txt >suspects.txt
-  bloomjoin probe --filter bad-urls.bjf --invert <urls.txt >good.txt
   tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
-  producer | bloomjoin probe --filter users.bjf --key user_id::int64 --mask --json | consumer`,
+  producer | bloomjoin probe --filter users.bjf --key user_id::int64 --mask | consumer`,
 		Annotations: flags.Docs("stdin.md#ask-a-filter"),
 		Args:        oneInput,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.probe(cmd.Context(), &o, args) },
@@ -72,7 +71,7 @@ process that keeps running.`,
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, instead of the rows: 1 and 0, of NDJSON true and false, of Arrow a column may_match")
+		f.BoolVar(&o.mask, "mask", false, "write whether each row passes: 1 or 0 a line, of NDJSON true or false, of Arrow a column may_match")
 		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, which are certainly not in the ID set, or have no key")
 	})
 	flags.Exclusive(cmd, "mask", "invert")
@@ -87,7 +86,7 @@ func oneInput(cmd *cobra.Command, args []string) error {
 	if len(args) <= 1 {
 		return nil
 	}
-	return flags.Usagef("%s reads one file or standard input, got %d arguments (send several through a pipe: cat %s | ...)", cmd.CommandPath(), len(args), strings.Join(args[:2], " "))
+	return flags.Usagef("%s: want one file or standard input, got %d arguments (pass several through a pipe: cat %s | ...)", cmd.CommandPath(), len(args), strings.Join(args[:2], " "))
 }
 
 // check checks the flags before anything is opened.

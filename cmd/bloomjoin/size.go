@@ -28,7 +28,8 @@ func (c *cli) sizeCmd() *cobra.Command {
 		Use:   "size --keys N [--fpr P | --max-size SIZE]",
 		Short: "Print how large a filter of so many keys is, without building it",
 		Example: `  bloomjoin size --keys 1e10 --fpr 1e-4
-  bloomjoin size --keys 50000000 --max-size 64MiB`,
+  bloomjoin size --keys 50000000 --max-size 64MiB
+  bloomjoin size --keys 1e9 --json`,
 		Annotations: flags.Docs("filters.md"),
 		Args:        flags.NoArguments,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return c.size(cmd, &o) },
@@ -52,11 +53,9 @@ func (c *cli) size(cmd *cobra.Command, o *sizeFlags) error {
 		return err
 	}
 	opts := builds.Options{Key: lineKey, FPR: o.fpr, Expect: uint64(o.keys), Room: true}
-	if o.maxSize != "" {
-		var err error
-		if opts.MaxSize, err = flags.ParseSize(o.maxSize); err != nil {
-			return flags.Usagef("--max-size: %w", err)
-		}
+	var err error
+	if opts.MaxSize, err = filterSizeOf(o.maxSize, 0); err != nil {
+		return err
 	}
 	return c.saySize("size", start, opts, 0)
 }

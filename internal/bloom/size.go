@@ -101,25 +101,16 @@ func step(n uint64) uint64 {
 	return s
 }
 
-// divisors returns the divisors of n in descending order, of a large number of blocks only
-// 2^k, 3·2^k, 5·2^k and 15·2^k: neighbours among these have a large common divisor, which
-// [Params.SureFold] needs.
+// divisors returns the divisors of n in descending order.
 func divisors(n uint64) []uint64 {
-	ds, large := []uint64{1}, n >= 256*fine
+	ds := []uint64{1}
 	for p := uint64(2); n > 1; p++ {
-		switch {
-		case large && p > 5:
-			n = 1
-			continue
-		case p*p > n && !large:
+		if p*p > n {
 			p = n
 		}
 		for k, pk := len(ds), p; n%p == 0; n, pk = n/p, pk*p {
 			for _, d := range ds[:k] {
 				ds = append(ds, d*pk)
-			}
-			if large && p > 2 {
-				break
 			}
 		}
 	}

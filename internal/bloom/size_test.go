@@ -195,11 +195,10 @@ func TestDefaultFPR(t *testing.T) {
 }
 
 func TestDivisors(t *testing.T) {
-	for _, n := range []uint64{1, 2, 7, 45, 720, 1440, 720 * 31, 4096, 61_439, 61_440, 65537, 240 * 257, 240 * 64 * 375} {
+	for _, n := range []uint64{1, 2, 7, 45, 720, 1440, 720 * 31, 4096, 65537, 240 * 257} {
 		var want []uint64
 		for d := n; d > 0; d-- {
-			odd := d >> bits.TrailingZeros64(d)
-			if n%d == 0 && (n < 61_440 || odd == 1 || odd == 3 || odd == 5 || odd == 15) {
+			if n%d == 0 {
 				want = append(want, d)
 			}
 		}

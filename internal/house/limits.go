@@ -40,7 +40,7 @@ var Limits = []Limit{
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
 	{Of: "words of Markdown", Max: 58506, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors; architecture.md follows a join through the rooms"},
-	{Of: HelpWords, Max: 4645, Why: "what help of all commands prints; rare rules are in docs/; two flags more in each verb that reads"},
+	{Of: HelpWords, Max: 4920, Why: "what help of all commands prints; rare rules are in docs/; size, with the flags that all verbs have, and texts to probe"},
 	{Of: "words of doc comments on exported names", Max: 14610, Why: "what go doc prints of the public packages; options of what was added"},
 	{Of: "lines of what new users write first", Max: 406, Fixed: true, Why: "ten programs, which took 678 lines before the doors"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},

@@ -123,8 +123,8 @@ func (c *Session) explain(err error) error {
 		given = "the default --memory, " + words.Bytes(total)
 	}
 	may := "tables and filters may take " + words.Bytes(tablesOf(total))
-	if c.filterAlone {
-		may = "the bits of a filter may take " + words.Bytes(max(tablesOf(total), total-besideFilter)) + ", and exact sets " + words.Bytes(tablesOf(total))
+	if c.filterAlone && total-besideFilter > tablesOf(total) {
+		may = "the bits of a filter may take " + words.Bytes(total-besideFilter) + ", and exact sets " + words.Bytes(tablesOf(total))
 	}
 	return fmt.Errorf("%w (of %s, %s)", err, given, may)
 }
