@@ -60,9 +60,6 @@ type Limits struct {
 	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
 	// allocated.
 	MaxBytes uint64
-	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. An
-	// exact filter takes more memory than its payload while it is read.
-	MaxBits uint64
 }
 
 // Options says how a filter is written. The content does not depend on them.
@@ -81,7 +78,7 @@ type Options struct {
 // The caller must close the filter, and must do so before publishing results that depend on
 // it: an error of [Filter.Close] means that the file changed in the meantime.
 func Load(ctx context.Context, store storage.Source, name string, lim Limits) (*Filter, error) {
-	f, err := filters.Load(ctx, store, name, filters.Limits(lim))
+	f, err := filters.Load(ctx, store, name, filters.Limits{MaxBytes: lim.MaxBytes})
 	return (*Filter)(f), err
 }
 
@@ -100,7 +97,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 // for errors. Memory holds the payload, less than 32 MiB in addition and, while an exact set
 // is read, its bytes.
 func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
-	f, err := filters.Decode(r, size, name, filters.Limits(lim))
+	f, err := filters.Decode(r, size, name, filters.Limits{MaxBytes: lim.MaxBytes})
 	return (*Filter)(f), err
 }
 

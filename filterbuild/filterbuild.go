@@ -335,7 +335,7 @@ func in(list []*codec.Filter) []*filters.Filter {
 // their union. If that exceeds the limit, the error wraps fault.ErrMemory or
 // [codec.ErrLimit].
 func MergeFiles(ctx context.Context, store storage.Source, names []string, lim codec.Limits) (*codec.Filter, error) {
-	f, err := builds.MergeFiles(ctx, store, names, false, filters.Limits(lim))
+	f, err := builds.MergeFiles(ctx, store, names, false, filters.Limits{MaxBytes: lim.MaxBytes})
 	return (*codec.Filter)(f), err
 }
 
@@ -385,6 +385,6 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 // the other. Memory holds the result and, for a filter that cannot be read straight into it,
 // that filter and its fold, all within the limit.
 func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (*codec.Filter, error) {
-	f, err := builds.CombineFiles(ctx, store, builds.SetOp(op), names, filters.Limits(lim))
+	f, err := builds.CombineFiles(ctx, store, builds.SetOp(op), names, filters.Limits{MaxBytes: lim.MaxBytes})
 	return (*codec.Filter)(f), err
 }
