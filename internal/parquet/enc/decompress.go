@@ -14,11 +14,13 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/bloomjoin/bloomjoin/internal/snappy"
+	bloomzstd "github.com/bloomjoin/bloomjoin/internal/zstd"
 )
 
 // Decompressor holds decoder state that is reused between pages. It is not safe for
 // concurrent use.
 type Decompressor struct {
+	large  bloomzstd.Decoder // of most zstd; the rest, and errors, are zstd's
 	zstd   *zstd.Decoder
 	gzip   *gzip.Reader
 	brotli *brotli.Reader
@@ -136,6 +138,9 @@ func (d *Decompressor) unbrotli(dst, src []byte) (int, error) {
 }
 
 func (d *Decompressor) unzstd(dst, src []byte) (int, error) {
+	if d.large.Decode(dst, src) {
+		return len(dst), nil
+	}
 	z, err := d.zstdDecoder()
 	if err != nil {
 		return 0, err

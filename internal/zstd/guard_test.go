@@ -1,0 +1,131 @@
+//go:build amd64 && !purego && linux
+
+package zstd
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
+)
+
+// guarded is memory between two pages whose access ends the process.
+func guarded(t testing.TB, size int) []byte {
+	edge := unix.Getpagesize()
+	m, err := unix.Mmap(-1, 0, (size+edge-1)/edge*edge+2*edge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(m) })
+	for _, end := range [][]byte{m[:edge], m[len(m)-edge:]} {
+		if err := unix.Mprotect(end, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m[edge : len(m)-edge]
+}
+
+// rig decodes frames in guarded memory, which they touch at one end or the other.
+type rig struct {
+	t        testing.TB
+	src, dst []byte
+	d        Decoder
+}
+
+const largest = 400_000
+
+func newRig(t testing.TB) *rig {
+	if !accelerated {
+		t.Skip("this processor has no AVX2 and BMI2")
+	}
+	return &rig{t, guarded(t, 2*largest), guarded(t, largest), Decoder{}}
+}
+
+func (g *rig) decode(frame []byte, size int, atEnd bool) (dst []byte, ok bool) {
+	src, dst := g.src[:len(frame):len(frame)], g.dst[:size:size]
+	if atEnd {
+		src, dst = g.src[len(g.src)-len(frame):], g.dst[len(g.dst)-size:]
+	}
+	copy(src, frame)
+	ok = g.d.Decode(dst, src)
+	if !bytes.Equal(src, frame) {
+		g.t.Fatalf("% .40x: the input has changed", frame)
+	}
+	return dst, ok
+}
+
+// Changed frames are decoded like by klauspost/compress, or not at all, and nothing outside of
+// the slices is touched.
+func TestHostile(t *testing.T) {
+	g, z, all := newRig(t), oracle(t), encoders(t)
+	r := rand.New(rand.NewPCG(7, 8))
+	decoded, n := 0, cases.Count(2000, 10_000, 2_000_000)
+	for range n / 10 {
+		want := page(r, kinds[r.IntN(len(kinds))], MinSize+r.IntN(1+r.IntN(largest-MinSize)))
+		frame := all[2*r.IntN(len(all)/2)].EncodeAll(want, nil) // checksums would find most changes
+		for range 10 {
+			b := changed(r, frame)
+			want, err := z.DecodeAll(b, nil)
+			size := len(want)
+			if err != nil || size > largest {
+				size = MinSize + r.IntN(largest-MinSize)
+			}
+			for _, atEnd := range []bool{true, false} {
+				got, ok := g.decode(b, size, atEnd)
+				switch {
+				case ok && err != nil:
+					t.Fatalf("% .40x: decoded; want %v", b, err)
+				case ok && !bytes.Equal(got, want):
+					t.Fatalf("% .40x: wrong bytes", b)
+				case ok:
+					decoded++
+				case err == nil && size >= MinSize && atEnd:
+					t.Logf("% .40x: left to another decoder", b)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d were decoded", decoded, 2*n)
+}
+
+// The last sequences of a page are decoded at every distance from its ends.
+func TestEnds(t *testing.T) {
+	g, all := newRig(t), encoders(t)
+	r := rand.New(rand.NewPCG(9, 10))
+	for range cases.Count(4, 20, 2000) {
+		full := page(r, kinds[r.IntN(len(kinds))], 2*MinSize+r.IntN(20_000))
+		for cut := range 200 {
+			want := full[:len(full)-cut]
+			if got, ok := g.decode(all[(cut+r.IntN(2))%len(all)].EncodeAll(want, nil), len(want), true); !ok || !bytes.Equal(got, want) {
+				t.Fatalf("a page of %d bytes: decoded is %t", len(want), ok)
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	all := encoders(f)
+	r := rand.New(rand.NewPCG(11, 12))
+	for i, kind := range kinds {
+		for _, size := range []int{MinSize, 20_000, 200_000} {
+			f.Add(all[i%len(all)].EncodeAll(page(r, kind, size), nil))
+		}
+	}
+	g, z := newRig(f), oracle(f)
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if len(frame) > len(g.src) {
+			return
+		}
+		want, err := z.DecodeAll(frame, nil)
+		size := len(want)
+		if err != nil || size > largest {
+			size = min(max(size, MinSize), largest)
+		}
+		if got, ok := g.decode(frame, size, len(frame)%2 > 0); ok && (err != nil || !bytes.Equal(got, want)) {
+			t.Errorf("decoded; want %v", err)
+		}
+	})
+}
