@@ -47,14 +47,14 @@ type sequences struct {
 
 // block is one of the two whose literals are decoded together.
 type block struct {
-	kind, size int // of a raw or repeated block
-	last       bool
-	body       []byte
-	code       *code
-	coded      []byte // the literals' streams
-	streams    int
-	literals   []byte
-	buf        [maxBlock + slack]byte
+	kind     int // 0: not compressed
+	last     bool
+	body     []byte
+	code     *code
+	coded    []byte // the literals' streams
+	streams  int
+	literals []byte
+	buf      [maxBlock + slack]byte
 }
 
 // Decoder decodes frames. Its memory is reused. It is not safe for concurrent use.
@@ -66,7 +66,7 @@ type machine struct {
 	blocks [2]block
 	codes  [3]code  // the last, and room for those of two blocks
 	coded  int      // which is the last
-	kinds  [3]table // of literal lengths, offsets, match lengths
+	tabs   [3]table // of literal lengths, offsets, match lengths
 	dst    []byte
 	src    []byte
 	at     int // in dst
@@ -83,7 +83,7 @@ func (d *Decoder) Decode(dst, src []byte) bool {
 	}
 	if d.m == nil {
 		d.m = &machine{}
-		d.m.kinds = [3]table{{entries: d.m.lengths[:]}, {entries: d.m.sequences.offsets[:]}, {entries: d.m.matches[:]}}
+		d.m.tabs = [3]table{{entries: d.m.lengths[:]}, {entries: d.m.sequences.offsets[:]}, {entries: d.m.matches[:]}}
 	}
 	m := d.m
 	sum, ok := m.begin(dst, src)
@@ -113,8 +113,8 @@ func (m *machine) begin(dst, src []byte) (sum, ok bool) {
 	m.dst, m.src, m.at, m.next = dst, src, 0, 0
 	m.history = [4]uint32{1, 4, 8}
 	m.codes[m.coded].log = 0
-	for i := range m.kinds {
-		m.kinds[i].valid = false
+	for i := range m.tabs {
+		m.tabs[i].valid = false
 	}
 	if len(src) < 18 || binary.LittleEndian.Uint32(src) != 0xFD2FB528 {
 		return false, false
@@ -142,58 +142,40 @@ func (m *machine) begin(dst, src []byte) (sum, ok bool) {
 func (b *block) read(m *machine) bool {
 	head := int(word(m.src, m.next) & (1<<24 - 1))
 	m.next += 3
-	b.last, b.kind, b.size = head&1 > 0, head>>1&3, head>>3
-	stored := b.size
-	if b.kind == 1 {
-		stored = 1
-	}
+	b.last, b.kind = head&1 > 0, head>>1&3
+	stored := head >> 3
 	b.streams, b.literals = 0, nil
-	if b.kind == 3 || stored > len(m.src)-m.next {
+	if b.kind&1 > 0 || stored > len(m.src)-m.next { // a block of 1 byte, repeated, is rare
 		m.next = min(m.next, len(m.src))
 		return false
 	}
 	b.body = m.src[m.next : m.next+stored]
 	m.next += stored
-	if b.kind < 2 {
+	if b.kind == 0 {
 		return true
 	}
 	h := word(b.body, 0)
-	format, used, n := h>>2&3, 1, 0
+	format := h >> 2 & 3
+	used, width := [...]int{1, 2, 1, 3}[format], [...]int{5, 12, 5, 20}[format]
+	shift := 4 - int(^format&1)
 	coded := h&2 > 0
-	switch {
-	case !coded && format == 1:
-		used, n = 2, int(h>>4&0xfff)
-	case !coded && format == 3:
-		used, n = 3, int(h>>4&0xfffff)
-	case !coded:
-		n = int(h >> 3 & 31)
-	default:
-		width := [...]int{10, 10, 14, 18}[format]
-		used, n, stored = (4+2*width+7)/8, int(h>>4&(1<<width-1)), int(h>>(4+width)&(1<<width-1))
-		b.streams = 4
-		if format == 0 {
-			b.streams = 1
-		}
+	if coded {
+		shift, width = 4, [...]int{10, 10, 14, 18}[format]
+		used = (11 + 2*width) / 8
+		b.streams = [...]int{1, 4, 4, 4}[format]
 	}
-	if !coded {
-		stored = max(n, 1)
-		if h&1 > 0 {
-			stored = 1
-		} else {
-			stored = n
-		}
+	n := int(h >> shift & (1<<width - 1))
+	stored = n
+	if coded {
+		stored = int(h >> (4 + width) & (1<<width - 1))
 	}
-	if n > maxBlock || used+stored > len(b.body) {
+	if n > maxBlock || used+stored > len(b.body) || h&3 == 1 { // 1 byte, repeated, is rare
 		return false
 	}
 	b.literals, b.coded, b.body = b.buf[:n], b.body[used:used+stored], b.body[used+stored:]
 	switch h & 3 {
 	case 0:
 		copy(b.literals, b.coded)
-	case 1:
-		for i := range b.literals {
-			b.literals[i] = b.coded[0]
-		}
 	case 2:
 		m.coded = (m.coded + 1) % len(m.codes)
 		b.coded = b.coded[m.codes[m.coded].read(b.coded):]
@@ -350,19 +332,9 @@ func (m *machine) rounds8(all []stream, width int) {
 // finish writes the block's output.
 func (m *machine) finish(b *block) bool {
 	out := m.dst[m.at:]
-	switch b.kind {
-	case 0:
+	if b.kind == 0 {
 		m.at += copy(out, b.body)
 		return len(b.body) <= len(out)
-	case 1:
-		if b.size > len(out) {
-			return false
-		}
-		for i := range out[:b.size] {
-			out[i] = b.body[0]
-		}
-		m.at += b.size
-		return true
 	}
 	rest, ok := m.execute(b)
 	if !ok || len(rest) > len(m.dst)-m.at {
@@ -394,8 +366,8 @@ func (m *machine) execute(b *block) (rest []byte, ok bool) {
 	}
 	s := &m.sequences
 	most, logs := 0, 0
-	for i, k := range []*kind{&lengthKind, &offsetKind, &matchKind} {
-		t := &m.kinds[i]
+	for i, k := range kinds {
+		t := &m.tabs[i]
 		if src, ok = t.read(modes>>(6-2*i)&3, src, k); !ok {
 			return nil, false
 		}
@@ -408,7 +380,7 @@ func (m *machine) execute(b *block) (rest []byte, ok bool) {
 	}
 	states := [3]int{}
 	for i := range states {
-		states[i] = int(in.bits(m.kinds[i].log))
+		states[i] = int(in.bits(m.tabs[i].log))
 	}
 	s.states = [3]uint64{uint64(states[0]), uint64(states[2]), uint64(states[1])}
 	s.left = n - 1 // states follow all but the last

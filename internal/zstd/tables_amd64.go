@@ -5,6 +5,7 @@ package zstd
 import (
 	"encoding/binary"
 	"math/bits"
+	"strings"
 )
 
 // entry is a state of a table of finite state entropy (FSE). The assembly knows this layout.
@@ -15,42 +16,39 @@ type entry struct {
 	extra uint8  // bits
 }
 
-// kind is one of the three tables of sequences.
+// kind is what is known of a table beforehand.
 type kind struct {
-	base     []uint32
-	extra    []uint8
-	maxLog   int
-	counts   []int16 // predefined
-	usualLog int
+	base        []uint32
+	extra       []uint8
+	counts      []int16 // predefined
+	log, maxLog int     // of the predefined table, and of any
 }
 
+const digits = "0123456789abcdefghijklmnopqrs"
+
+// The tables of sequences, in the order of their headers, and that of Huffman weights.
 var (
-	lengthKind = kind{
-		append(ascending(0, 16), 16, 18, 20, 22, 24, 28, 32, 40, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
-		[]uint8{16: 1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 9,
-		[]int16{4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1}, 6,
+	kinds = [3]*kind{
+		newKind(0, "00000000000000001111223346789abcdefg", "43222222222221112222222223211111----", 6, 9),
+		newKind(1, digits, "111111222111111111111111-----", 5, 8),
+		newKind(3, "0000000000000000000000000000000011112233445789abcdefg", "1432222221111111111111111111111111111111111111-------", 6, 9),
 	}
-	matchKind = kind{
-		append(ascending(3, 32), 35, 37, 39, 41, 43, 47, 51, 59, 67, 83, 99, 131, 259, 515, 1027, 2051, 4099, 8195, 16387, 32771, 65539),
-		[]uint8{32: 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 9,
-		[]int16{1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1}, 6,
-	}
-	offsetKind = offsets()
+	weightKind = newKind(0, "0000000000000", "", 0, 6)
 )
 
-func offsets() kind {
-	k := kind{maxLog: 8, usualLog: 5, counts: []int16{1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1}}
-	for i := range 29 {
-		k.base, k.extra = append(k.base, 1<<i), append(k.extra, uint8(i))
+// newKind makes a kind of a digit a symbol: its extra bits, and its states in the predefined
+// table, where - is a state that resets.
+func newKind(base uint32, extra, counts string, log, maxLog int) *kind {
+	k := &kind{log: log, maxLog: maxLog}
+	for i := range extra {
+		bits := strings.IndexByte(digits, extra[i])
+		k.base, k.extra = append(k.base, base), append(k.extra, uint8(bits))
+		base += 1 << bits
+	}
+	for i := range counts {
+		k.counts = append(k.counts, int16(strings.IndexByte("-"+digits, counts[i])-1))
 	}
 	return k
-}
-
-func ascending(first uint32, n int) (all []uint32) {
-	for i := range n {
-		all = append(all, first+uint32(i))
-	}
-	return all
 }
 
 // word returns the eight bytes at i, those behind the end as 0.
@@ -112,7 +110,7 @@ func readCounts(src []byte, counts []int16, maxLog int) (used, n, log int) {
 }
 
 // fill makes the table of 1<<log states.
-func fill(table []entry, counts []int16, log int, base []uint32, extra []uint8) {
+func (k *kind) fill(table []entry, counts []int16, log int) {
 	size := 1 << log
 	var next [64]uint16
 	high := size - 1
@@ -141,7 +139,7 @@ func fill(table []entry, counts []int16, log int, base []uint32, extra []uint8) 
 		next[s]++
 		e.count = uint8(log + 1 - bits.Len16(state))
 		e.next = state<<e.count - uint16(size)
-		e.base, e.extra = base[s], extra[s]
+		e.base, e.extra = k.base[s], k.extra[s]
 	}
 }
 
@@ -156,7 +154,7 @@ type table struct {
 // read reads the table in the given mode, and returns what is behind it in src.
 func (t *table) read(mode byte, src []byte, k *kind) (rest []byte, ok bool) {
 	var counts [64]int16
-	used, n, log := 0, len(k.counts), k.usualLog
+	used, n, log := 0, len(k.counts), k.log
 	switch mode {
 	case 0:
 		copy(counts[:], k.counts)
@@ -181,7 +179,7 @@ func (t *table) read(mode byte, src []byte, k *kind) (rest []byte, ok bool) {
 			t.most = max(t.most, int(k.extra[s]))
 		}
 	}
-	fill(t.entries, counts[:n], log, k.base, k.extra)
+	k.fill(t.entries, counts[:n], log)
 	return src[used:], true
 }
 
@@ -190,8 +188,6 @@ type code struct {
 	weights [256]uint8
 	n, log  int // log is 0 if there is none
 }
-
-var plain, none = ascending(0, 256), make([]uint8, 256)
 
 // read reads the code's weights at the start of src, and returns their number of bytes, 0 if they are wrong.
 func (c *code) read(src []byte) (used int) {
@@ -232,13 +228,13 @@ func (c *code) read(src []byte) (used int) {
 
 // readCoded reads weights that are coded by two states in turns.
 func (c *code) readCoded(src []byte) bool {
-	var counts [maxWidth + 2]int16
+	var counts [13]int16
 	var t [64]entry
-	used, n, log := readCounts(src, counts[:], 6)
+	used, n, log := readCounts(src, counts[:], weightKind.maxLog)
 	if used == 0 {
 		return false
 	}
-	fill(t[:], counts[:n], log, plain, none)
+	weightKind.fill(t[:], counts[:n], log)
 	s, ok := newStream(src[used:], nil)
 	if !ok {
 		return false

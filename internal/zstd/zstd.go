@@ -29,4 +29,4 @@
 package zstd
 
 // MinSize: smaller frames are left to another decoder, which needs no more time for them.
-const MinSize = 4 << 10
+const MinSize = 32 << 10
