@@ -4,18 +4,23 @@ package zstd
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
-// guarded is memory between two pages whose access ends the process.
+// guarded is memory between two regions whose access ends the process, which are larger than any
+// offset or length of the tests' pages.
 func guarded(t testing.TB, size int) []byte {
-	edge := unix.Getpagesize()
-	m, err := unix.Mmap(-1, 0, (size+edge-1)/edge*edge+2*edge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	const edge = 1 << 20
+	page := unix.Getpagesize()
+	m, err := unix.Mmap(-1, 0, (size+page-1)/page*page+2*edge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +69,7 @@ func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	decoded, n := 0, cases.Count(1000, 3000, 50_000)
 	for range n / 10 {
-		want := page(r, columns[r.IntN(len(columns))], MinSize+r.IntN(1+r.IntN(largest-MinSize)))
+		want := page(r, columns[r.IntN(len(columns))], MinSize+r.IntN(1+r.IntN(1+r.IntN(largest-MinSize))))
 		frame := all[2*r.IntN(len(all)/2)].EncodeAll(want, nil) // checksums would find most changes
 		for range 10 {
 			b := changed(r, frame)
@@ -103,6 +108,91 @@ func TestEnds(t *testing.T) {
 				t.Fatalf("a page of %d bytes: decoded is %t", len(want), ok)
 			}
 		}
+	}
+}
+
+// An output that is too short for a frame of no stated size is not written beyond.
+func TestShort(t *testing.T) {
+	g := newRig(t)
+	r := rand.New(rand.NewPCG(13, 14))
+	for range cases.Count(20, 60, 1000) {
+		for _, kind := range columns {
+			want := page(r, kind, 3*MinSize)
+			var frame bytes.Buffer
+			w, err := zstd.NewWriter(&frame, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for half := range slices.Chunk(want, 2*MinSize) {
+				w.Write(half)
+				w.Flush()
+			}
+			w.Close()
+			if dst, ok := g.decode(frame.Bytes(), len(want), true); ok && !bytes.Equal(dst, want) {
+				t.Fatalf("%s: wrong bytes", kind)
+			}
+			for range 100 {
+				if size := MinSize + r.IntN(len(want)-MinSize); g.mustFail(frame.Bytes(), size) {
+					t.Fatalf("%s: %d bytes are decoded to %d", kind, len(want), size)
+				}
+			}
+		}
+	}
+}
+
+// mustFail reports whether the frame is decoded, at either end.
+func (g *rig) mustFail(frame []byte, size int) bool {
+	_, a := g.decode(frame, size, true)
+	_, b := g.decode(frame, size, false)
+	return a || b
+}
+
+// Copies from before the output are not decoded.
+func TestStart(t *testing.T) {
+	g, z, n := newRig(t), oracle(t), 0
+	r := rand.New(rand.NewPCG(15, 16))
+	for range cases.Count(20, 60, 1000) {
+		for _, kind := range []string{"addresses", "copies", "integers"} {
+			all := page(r, kind, 2*MinSize)
+			w, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(0, all[:MinSize]), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			frame := w.EncodeAll(all[MinSize:], nil)
+			if _, err := z.DecodeAll(frame, nil); err == nil {
+				continue // it needs nothing of the dictionary
+			}
+			if n++; g.mustFail(frame, MinSize) {
+				t.Fatalf("%s: decoded", kind)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no frame has a copy from before the output")
+	}
+}
+
+// A block whose sequences take more literals than it has is not decoded.
+func TestLiterals(t *testing.T) {
+	g, w := newRig(t), encoders(t)[0]
+	r := rand.New(rand.NewPCG(17, 18))
+	n := 0
+	for range cases.Count(20, 60, 1000) {
+		b := w.EncodeAll(page(r, "times", MinSize), nil)
+		head := word(b, 7) // behind the frame's header
+		literals := int(head >> 28 & 0xfffff)
+		if head>>1&3 != 2 || head>>24&15 != 12 { // raw, 20 bits of length
+			continue
+		}
+		cut := 1 + r.IntN(min(literals, 200))
+		binary.LittleEndian.PutUint64(b[7:], head-uint64(cut)<<3-uint64(cut)<<28)
+		if g.mustFail(slices.Delete(b, 13, 13+cut), MinSize) {
+			t.Fatal("decoded")
+		}
+		n++
+	}
+	if n == 0 {
+		t.Error("no block has plain literals")
 	}
 }
 
