@@ -196,6 +196,31 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
+// A block of more sequences than its bits are for does not lead before the input.
+func TestBits(t *testing.T) {
+	g, w, n := newRig(t), encoders(t)[0], 0
+	r := rand.New(rand.NewPCG(19, 20))
+	for range cases.Count(20, 60, 1000) {
+		for _, kind := range []string{"addresses", "hex", "integers", "times"} {
+			frame := w.EncodeAll(page(r, kind, MinSize), nil)
+			m := &machine{}
+			if _, ok := m.begin(make([]byte, MinSize), frame); !ok || !m.blocks[0].read(m) {
+				t.Fatal(kind)
+			}
+			if count := m.blocks[0].body; m.blocks[0].kind == 2 && count[0] >= 128 && count[0] < 254 { // of two bytes
+				count[0] = 254
+				n++
+				if _, ok := g.decode(frame, largest, false); ok || g.mustFail(frame, MinSize) {
+					t.Fatalf("%s: decoded", kind)
+				}
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no block has a count of two bytes")
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	all := encoders(f)
 	r := rand.New(rand.NewPCG(11, 12))
