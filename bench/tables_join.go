@@ -19,9 +19,6 @@ func semi() *Table {
 			if codec != "snappy" {
 				log.Codec = codec
 			}
-			if codec == "zstd" && part != 0.01 {
-				continue
-			}
 			t.Cells = append(t.Cells, Cell{
 				Name: percent(part) + " of the users, " + codec, Job: join("semi", log, share(usualLog, part)),
 				Contenders: append(everyone(), decompress), Chief: part == 0.01 && codec == "snappy",

@@ -15,7 +15,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
-	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -53,7 +52,12 @@ func (c *cli) buildCmd() *cobra.Command {
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
 		Annotations: flags.Docs("commands.md#build"),
 		Args:        o.arguments,
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.dryRun {
+				return c.dryBuild(cmd, &o, args)
+			}
+			return c.build(cmd, &o, args)
+		},
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
@@ -150,21 +154,6 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	return opts, open, err
 }
 
-// filterSizeOf returns the value of --max-size in bytes, 0 if it is not given.
-func filterSizeOf(maxSize string, g bloom.Geometry) (uint64, error) {
-	if maxSize == "" {
-		return 0, nil
-	}
-	n, err := flags.ParseSize(maxSize)
-	if err != nil {
-		return 0, flags.Usagef("--max-size: %w", err)
-	}
-	if least := max(g, bloom.Split256).BlockBytes(); n < least {
-		return 0, flags.Usagef("--max-size %s: want %d bytes or more", maxSize, least)
-	}
-	return n, nil
-}
-
 // lineKey is the default name of the key if there is one ID a line.
 const lineKey = "id"
 
@@ -241,41 +230,11 @@ func geometryOf(name string) (bloom.Geometry, error) {
 	return 0, flags.OneOf("geometry", name, names...)
 }
 
-// buildReport is the JSON report of build and merge.
-type buildReport struct {
-	session.Head
-	*session.BadLines
-	Inputs       int     `json:"inputs,omitempty"` // number of filter files, of merge
-	Rows         int64   `json:"rows"`
-	Keys         uint64  `json:"keys"`
-	KeysNull     int64   `json:"keys_null"`
-	Distinct     uint64  `json:"distinct"`
-	Estimated    bool    `json:"distinct_estimated"`
-	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that fit
-	Kind         string  `json:"kind"`
-	Geometry     string  `json:"geometry,omitempty"` // of Bloom filters
-	Sealed       bool    `json:"sealed"`
-	BitsPerKey   float64 `json:"bits_per_key"`
-	MemoryBytes  uint64  `json:"memory_bytes"`
-	FileBytes    int64   `json:"file_bytes"`
-	FPRAsked     float64 `json:"fpr_asked"`
-	FPRPredicted float64 `json:"fpr_predicted"`
-	BytesRead    int64   `json:"bytes_read"`
-	// Workers, how they shared the filter, passes over the IDs, and bytes spilled to
-	// disk, of build.
-	Threads      int            `json:"threads,omitempty"`
-	Sharing      builds.Sharing `json:"sharing,omitempty"`
-	Passes       int            `json:"passes,omitempty"`
-	SpilledBytes int64          `json:"spilled_bytes,omitempty"`
-	Digest       string         `json:"digest"`
-}
-
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
 	if err := o.checkNumbers(cmd); err != nil {
 		return err
 	}
-	c.Planned = o.dryRun
 	opts, open, err := c.buildOptions(o, args)
 	if err != nil {
 		return err
@@ -284,37 +243,15 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.dryRun && opts.Expect > 0 {
-		return c.saySize("build", start, opts, bits)
-	}
-	if err := o.inputs.Fill(&open); err != nil {
-		return err
-	}
-	if err := c.SpareList(o.out, &o.inputs); err != nil {
-		return err
-	}
-	args, list, err := c.FilesFrom(cmd, &o.inputs, args)
+	plan, list, err := c.planOf(cmd, o, args, opts, open)
 	if err != nil {
 		return err
 	}
-	var plan *builds.Plan
 	if list != nil {
 		defer func() { _ = list.Close() }()
-		plan, err = c.planListed(ctx, o, list, opts, open)
-	} else {
-		plan, err = c.planNamed(cmd, o, args, opts, open)
-	}
-	if err != nil {
-		return err
 	}
 	files := plan.Files()
 	defer source.Close(files)
-	if o.dryRun {
-		if opts.Expect = plan.Spec.Capacity; opts.Expect == 0 {
-			return fmt.Errorf("--dry-run: how many IDs there are is known only after reading them: give an upper bound, --expect N")
-		}
-		return c.saySize("build", start, opts, bits)
-	}
 	run := &output.Run{Log: files, List: list}
 	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
@@ -353,14 +290,6 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		}
 	}
 	return c.Report(r, o.out)
-}
-
-// arguments checks that IDs are named, where they are needed.
-func (o *buildFlags) arguments(cmd *cobra.Command, args []string) error {
-	if o.dryRun && o.expect+o.capacity > 0 {
-		return nil
-	}
-	return o.inputs.Arguments("IDS")(cmd, args)
 }
 
 // undivided returns a note about text files that one of the shard's workers reads as a
@@ -402,6 +331,29 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 		return flags.Usagef("--capacity 0: want the number of keys to leave room for")
 	}
 	return nil
+}
+
+// planOf plans the build from what the arguments and flags name. The caller closes the plan's
+// files, and the list if there is one.
+func (c *cli) planOf(cmd *cobra.Command, o *buildFlags, args []string, opts builds.Options, open source.Opening) (plan *builds.Plan, list *inputs.List, err error) {
+	if err := o.inputs.Fill(&open); err != nil {
+		return nil, nil, err
+	}
+	if err := c.SpareList(o.out, &o.inputs); err != nil {
+		return nil, nil, err
+	}
+	args, list, err = c.FilesFrom(cmd, &o.inputs, args)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case list == nil:
+		plan, err = c.planNamed(cmd, o, args, opts, open)
+		return plan, nil, err
+	}
+	if plan, err = c.planListed(cmd.Context(), o, list, opts, open); err != nil {
+		return nil, nil, errors.Join(err, list.Close())
+	}
+	return plan, list, nil
 }
 
 // planNamed opens the files that the names stand for, and plans the build from them. The
@@ -537,28 +489,6 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.He
 	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, output.ErrExists)
 }
 
-func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep builds.Report, size int64) (buildReport, error) {
-	facts := f.Facts()
-	digest, err := f.Digest()
-	if err != nil {
-		return buildReport{}, err
-	}
-	r := buildReport{
-		Head: c.NewHead(verb, start),
-		Rows: rep.Rows, Keys: facts.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
-		Capacity: facts.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
-		FPRAsked: facts.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
-	}
-	r.MemoryBytes = f.Bytes()
-	if f.Kind() == filters.KindBloom {
-		r.Geometry = facts.Params.Geometry.String()
-	}
-	if r.Distinct > 0 {
-		r.BitsPerKey = 8 * float64(r.MemoryBytes) / float64(r.Distinct)
-	}
-	return r, nil
-}
-
 // checkFile returns the result of builds.Check for a filter file.
 func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err error) {
 	f, err := filters.Load(ctx, c.Store(), name, filters.Limits{MaxBytes: uint64(budget)})
@@ -570,30 +500,4 @@ func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err err
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// sayFilter prints a summary of a filter, and a warning if it falls short of what was
-// asked for.
-func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short error) {
-	about := ""
-	if r.Estimated {
-		about = "about "
-	}
-	state := "finished"
-	if p := f.Facts().Partial; p != nil {
-		state = fmt.Sprintf("partial, %d of %d shards", len(p.Held), p.Of)
-	}
-	size := words.Bytes(r.FileBytes)
-	if r.Geometry != "" {
-		size += " in " + r.Geometry
-	}
-	full := ""
-	if r.Capacity > 0 && f.Sealed() {
-		full = fmt.Sprintf(", %s of the room for %s", words.Percent(int64(r.Distinct), int64(r.Capacity)), words.Count(r.Capacity))
-	}
-	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
-		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
-	if short != nil {
-		c.Warn("%s: %s", name, words.Error(short))
-	}
 }

@@ -14,6 +14,7 @@ import (
 	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 type sizeFlags struct {
@@ -58,6 +59,38 @@ func (c *cli) size(cmd *cobra.Command, o *sizeFlags) error {
 		return err
 	}
 	return c.saySize("size", start, opts, 0)
+}
+
+// dryBuild checks a build's options, and prints the size of its filter.
+func (c *cli) dryBuild(cmd *cobra.Command, o *buildFlags, args []string) error {
+	start := time.Now()
+	if err := o.checkNumbers(cmd); err != nil {
+		return err
+	}
+	c.Planned = true
+	opts, open, err := c.buildOptions(o, args)
+	if err != nil {
+		return err
+	}
+	bits, err := c.FilterBudget()
+	if err != nil {
+		return err
+	}
+	if opts.Expect > 0 {
+		return c.saySize("build", start, opts, bits)
+	}
+	plan, list, err := c.planOf(cmd, o, args, opts, open)
+	if err != nil {
+		return err
+	}
+	if list != nil {
+		defer func() { _ = list.Close() }()
+	}
+	defer source.Close(plan.Files())
+	if opts.Expect = plan.Spec.Capacity; opts.Expect == 0 {
+		return fmt.Errorf("--dry-run: how many IDs there are is known only after reading them: give an upper bound, --expect N")
+	}
+	return c.saySize("build", start, opts, bits)
 }
 
 // sizeReport is the JSON report of size, and of build --dry-run.
@@ -116,4 +149,27 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 	}
 	rep.Head = c.NewHead(verb, start)
 	return c.Report(rep, "")
+}
+
+// arguments checks that IDs are named, where they are needed.
+func (o *buildFlags) arguments(cmd *cobra.Command, args []string) error {
+	if o.dryRun && o.expect+o.capacity > 0 {
+		return nil
+	}
+	return o.inputs.Arguments("IDS")(cmd, args)
+}
+
+// filterSizeOf returns the value of --max-size in bytes, 0 if it is not given.
+func filterSizeOf(maxSize string, g bloom.Geometry) (uint64, error) {
+	if maxSize == "" {
+		return 0, nil
+	}
+	n, err := flags.ParseSize(maxSize)
+	if err != nil {
+		return 0, flags.Usagef("--max-size: %w", err)
+	}
+	if least := max(g, bloom.Split256).BlockBytes(); n < least {
+		return 0, flags.Usagef("--max-size %s: want %d bytes or more", maxSize, least)
+	}
+	return n, nil
 }
