@@ -28,7 +28,8 @@ type buildReport struct {
 	MemoryBytes  uint64  `json:"memory_bytes"`
 	FileBytes    int64   `json:"file_bytes"`
 	FPRAsked     float64 `json:"fpr_asked"`
-	FPRPredicted float64 `json:"fpr_predicted"`
+	FPRPredicted float64 `json:"fpr_predicted"`        // of an intersection: of keys in none of the sets
+	FPRInOne     float64 `json:"fpr_in_one,omitempty"` // of an intersection: of keys in some of the sets, at most
 	BytesRead    int64   `json:"bytes_read"`
 	// Workers, how they shared the filter, passes over the IDs, and bytes spilled to
 	// disk, of build.
@@ -49,7 +50,7 @@ func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep 
 		Head: c.NewHead(verb, start),
 		Rows: rep.Rows, Keys: facts.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
 		Capacity: facts.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
-		FPRAsked: facts.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
+		FPRAsked: facts.FPRAsked, FPRPredicted: f.FPR(), FPRInOne: rep.InOne, Digest: fmt.Sprintf("%x", digest),
 	}
 	r.MemoryBytes = f.Bytes()
 	if f.Kind() == filters.KindBloom {
@@ -80,8 +81,12 @@ func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short err
 	if r.Capacity > 0 && f.Sealed() {
 		full = fmt.Sprintf(", %s of the room for %s", words.Percent(int64(r.Distinct), int64(r.Capacity)), words.Count(r.Capacity))
 	}
-	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
-		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
+	rate := fmt.Sprintf("%.2g", r.FPRPredicted)
+	if r.FPRInOne > 0 {
+		rate = fmt.Sprintf("%.2g of keys in none of the sets, up to %.2g of keys in some", r.FPRPredicted, r.FPRInOne)
+	}
+	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %s (asked: %.2g), in %.2f s",
+		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, rate, r.FPRAsked, r.Seconds)
 	if short != nil {
 		c.Warn("%s: %s", name, words.Error(short))
 	}

@@ -368,6 +368,11 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 	if f.Kind() == filters.KindBloom {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
+	if !check && f.Kind() == filters.KindBloom && f.Sealed() {
+		if err := i.rate(h, facts, lim); err != nil {
+			return err
+		}
+	}
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
 	for _, d := range said.Parents {
@@ -388,6 +393,30 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, said.FPRAsked, words.Count(rep.Distinct), facts.full())
 		i.say("checked", "all checksums hold")
 	}
+	return nil
+}
+
+// readForRate is the size of bits that are read for their false-positive rate.
+const readForRate = 64 << 20
+
+// rate says the false-positive rate of a Bloom filter. It follows from the estimated number of
+// keys or, where there is no estimate, from the bits, unless they are many.
+func (i *inspected) rate(h *filters.Header, facts *filterFacts, lim filters.Limits) error {
+	params := h.Filter.Facts().Params
+	p := params.Geometry.FPR(params.Blocks, facts.Distinct)
+	if facts.Distinct == 0 {
+		if params.Bytes() > readForRate {
+			i.say("false positives", "%.3g asked for (--check reads the bits for the rate that they have)", facts.FPRAsked)
+			return nil
+		}
+		whole, err := h.Load(lim)
+		if err != nil {
+			return err
+		}
+		p = whole.FPR()
+	}
+	facts.FPRPredicted = &p
+	i.say("false positives", "%.3g predicted, %.3g asked for", p, facts.FPRAsked)
 	return nil
 }
 

@@ -76,11 +76,10 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	read := c.sizes(cmd.Context(), names) // before the output replaces one
-	f, err := c.mergeFilters(cmd.Context(), o, names)
+	f, rep, err := c.mergeFilters(cmd.Context(), o, names)
 	if err != nil {
 		return err
 	}
-	rep := builds.Count(f)
 	short := builds.Check(f, rep)
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
@@ -130,10 +129,10 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 }
 
 // mergeFilters merges or combines filter files.
-func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (*filters.Filter, error) {
+func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
 	budget, err := c.Budget()
 	if err != nil {
-		return nil, err
+		return nil, rep, err
 	}
 	if c.Threads > 0 { // nothing else runs in this process
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.Threads, runtime.GOMAXPROCS(0))))
@@ -143,16 +142,16 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	if op == "" {
 		bits, err := c.FilterBudget()
 		if err != nil {
-			return nil, err
+			return nil, rep, err
 		}
 		lim.MaxBits = uint64(bits)
-		return builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
+		f, err = builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
+		return f, builds.Count(f), err
 	}
-	f, err := builds.CombineFiles(ctx, c.Store(), op, names, lim)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+	if f, rep, err = builds.CombineCounted(ctx, c.Store(), op, names, lim); err != nil {
+		return nil, rep, fmt.Errorf("%s: %w", op, err)
 	}
-	return f, nil
+	return f, rep, nil
 }
 
 // sizes returns the total size of files in bytes.

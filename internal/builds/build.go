@@ -66,6 +66,9 @@ type Report struct {
 	Sharing Sharing
 	Workers int // workers that filled the filter
 	Passes  int // over the keys: 2 if they were counted first
+	// InOne is, of an intersection, how often a key passes that is in all sets but one: at most
+	// the rate of that one's filter.
+	InOne float64
 }
 
 // Figures are what programs see of it, as filterbuild.Report.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,7 +51,8 @@ func Combine(ctx context.Context, op SetOp, operands ...*filters.Filter) (*filte
 			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
 		}
 	}
-	return combineParts(ctx, op, parts, filters.Limits{})
+	f, _, err := combineParts(ctx, op, parts, filters.Limits{})
+	return f, err
 }
 
 // CombineFiles is [Combine] for filter files. It reads the headers first, then
@@ -58,11 +60,27 @@ func Combine(ctx context.Context, op SetOp, operands ...*filters.Filter) (*filte
 // cannot be read straight into it, that filter and its fold, all within the
 // limit.
 func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (*filters.Filter, error) {
+	f, _, err := CombineCounted(ctx, store, op, names, lim)
+	return f, err
+}
+
+// CombineCounted is CombineFiles with what is known of the result's keys. Those of an
+// intersection of Bloom filters are estimated from each of them beside what the others have in
+// common, since the bits that all have are more than those of the common keys.
+func CombineCounted(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (f *filters.Filter, rep Report, err error) {
 	stopped.Needs(ctx, "filterbuild.CombineFiles")
 	if err := op.takes(len(names)); err != nil {
-		return nil, err
+		return nil, rep, err
 	}
-	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return combineParts(ctx, op, parts, lim) })
+	f, err = ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) {
+		f, c, err := combineParts(ctx, op, parts, lim)
+		if err == nil {
+			rep = Count(f)
+			rep.Distinct, rep.InOne = min(rep.Distinct, c.common), c.inOne
+		}
+		return f, err
+	})
+	return f, rep, err
 }
 
 // takes returns an error unless op can be applied to n filters.
@@ -79,31 +97,32 @@ func (op SetOp) takes(n int) error {
 	return nil
 }
 
-func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limits) (*filters.Filter, error) {
+func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limits) (*filters.Filter, *combiner, error) {
+	c := &combiner{op: op, lim: lim, budget: &budget{most: limitOf(lim), workers: 1}, common: math.MaxUint64}
 	if err := combinable(parts); err != nil {
-		return nil, err
+		return nil, c, err
 	}
 	if op != Difference && !slices.ContainsFunc(parts, func(p part) bool { return p.digest != parts[0].digest }) {
-		return parts[0].whole(lim)
+		f, err := parts[0].whole(lim)
+		return f, c, err
 	}
 	blooms, _ := byKind(parts)
 	if op == Difference && len(blooms) > 0 {
-		return nil, faults.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
+		return nil, c, faults.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
 			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
 			WithHint("build all with {Kind exact}; if only the first is a Bloom filter, scan with it as {Filter} and the others as {NoMatch}")
 	}
 	out := descend(op, parts)
 	if err := keepRoom(op, out, parts); err != nil {
-		return nil, err
+		return nil, c, err
 	}
-	c := combiner{op: op, lim: lim, budget: &budget{most: limitOf(lim), workers: 1}}
 	if len(blooms) == 0 {
-		return out, c.sets(ctx, out, parts)
+		return out, c, c.sets(ctx, out, parts)
 	}
 	if err := c.bits(ctx, out, parts); err != nil {
-		return nil, err
+		return nil, c, err
 	}
-	return out, checkRate(op, out, parts)
+	return out, c, checkRate(op, out, parts)
 }
 
 // checkRate refuses a result whose rate became useless because of the common
@@ -291,6 +310,9 @@ type combiner struct {
 	op     SetOp
 	lim    filters.Limits
 	budget *budget
+	// Of an intersection of Bloom filters:
+	common uint64  // estimate of its keys, at least that of any two
+	inOne  float64 // the largest rate of one of them
 }
 
 func limitOf(lim filters.Limits) uint64 { return cmp.Or(lim.MaxBytes, filters.DefaultMaxBytes) }
@@ -455,9 +477,15 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 		if err != nil {
 			return err
 		}
+		c.inOne = max(c.inOne, bits.FPR())
 		if i == 0 {
-			all.bits, all.bounds = bits, boundsIn(head)
+			all.bits, all.bounds, all.registers = bits, boundsIn(head), registersOf(head)
 			continue
+		}
+		if both, err := all.bits.Compare(bits); err == nil {
+			c.atMost(both.Both.Keys)
+		} else if r := registersOf(head); all.registers != nil && r != nil {
+			c.atMost(all.registers.Compare(r).Both.Keys)
 		}
 		all.bounds = all.bounds.Intersect(boundsIn(head))
 		if err := all.bits.Intersect(bits); err != nil {
@@ -472,9 +500,16 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 			return err
 		}
 		one.hashAll(set)
+		c.inOne = max(c.inOne, one.bits.FPR())
+		if both, err := all.bits.Compare(one.bits); err == nil {
+			c.atMost(both.Both.Keys)
+		}
 		return all.bits.Intersect(one.bits)
 	})
 }
+
+// atMost records an estimate of the keys that some of the sets have in common.
+func (c *combiner) atMost(keys float64) { c.common = min(c.common, uint64(max(keys, 0)+0.5)) }
 
 // load reads or copies a Bloom filter, and folds it to the size of the result.
 // The header that it returns has the registers.

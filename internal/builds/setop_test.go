@@ -2,6 +2,7 @@ package builds
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -379,5 +380,55 @@ func TestUnionOfOneSize(t *testing.T) {
 	}
 	if f.Facts().Params != today.Facts().Params || f.FPR() > 0.01 || passed(t, f, span(0, 14_000)) != 14_000 {
 		t.Errorf("%+v, rate %g", f.Facts().Params, f.FPR())
+	}
+}
+
+// An intersection's keys are counted, and both rates hold for keys that were not in its sets.
+func TestIntersectionIsCounted(t *testing.T) {
+	const common, alone, outside = 50_000, 50_000, 400_000
+	for _, c := range []struct {
+		name string
+		of   []Options
+	}{
+		{"two filters", []Options{{FPR: 0.01}, {FPR: 0.01}}},
+		{"of two rates", []Options{{FPR: 0.03}, {FPR: 0.001, Geometry: codecbloom.Split256}}},
+		{"of low rates", []Options{{FPR: 1e-3}, {FPR: 1e-3}}},
+		{"three filters", []Options{{FPR: 0.01}, {FPR: 0.01}, {FPR: 0.01}}},
+		{"a filter and a set", []Options{{FPR: 0.01}, {Kind: codec.KindExact}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStore()
+			var names []string
+			for i, opts := range c.of { // all have the first keys, and others of their own
+				if opts.Kind == 0 {
+					opts.Kind = codec.KindBloom
+				}
+				own := common + i*alone
+				f := filterOf(t, append(span(0, common), span(own, own+alone)...), opts)
+				names = append(names, string(rune('a'+i)))
+				s.put(names[i], encoded(t, f))
+			}
+			f, rep, err := CombineCounted(t.Context(), s, Intersect, names, filters.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if off := math.Abs(float64(rep.Distinct)/common - 1); off > 0.02 {
+				t.Errorf("%d keys, want %d", rep.Distinct, common)
+			}
+			first := common + len(names)*alone
+			none := float64(passed(t, f, span(first, first+outside))) / outside
+			if want := f.FPR(); math.Abs(none-want) > 5*math.Sqrt(want/outside)+want/20 {
+				t.Errorf("keys in none of the sets pass at %g, predicted %g", none, want)
+			}
+			for i := range names {
+				own := common + i*alone
+				if in := float64(passed(t, f, span(own, own+alone))) / alone; in > rep.InOne+5*math.Sqrt(rep.InOne/alone) {
+					t.Errorf("keys in %s alone pass at %g, predicted at most %g", names[i], in, rep.InOne)
+				}
+			}
+			if rep.InOne < f.FPR() || rep.InOne > 0.1 {
+				t.Errorf("predicted rates %g and %g", f.FPR(), rep.InOne)
+			}
+		})
 	}
 }

@@ -13,7 +13,7 @@ type Limit struct {
 var Limits = []Limit{
 	{Of: "files in any other package", Max: 30, Fixed: true, Why: "who looks for something reads the list of files"},
 	{Of: "long files: over 600 lines", Max: 0, Fixed: true, Why: "the longest that is still read from top to bottom"},
-	{Of: "lines in the longest file", Max: 566, Why: "build.go of the command: one verb with its flags"},
+	{Of: "lines in the longest file", Max: 554, Why: "fill.go of builds: how workers fill a filter together"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
 	{Of: "tokens of Go, without tests and what serves them", Max: 607900, Why: "what has to be understood, however it is broken into lines; the client of Google Cloud Storage, casts of keys and a progress bar are 3,300 in place of 460 packages; pages in turns, parts of pages and small files 5,000, for a third of the time; what files in turn share 2,200, for a third of the time of logs in thousands of files; zstd 5,600, for a fifth of the time of joins over it; texts to probe, and sizes of filters, 3,000"},
