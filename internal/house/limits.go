@@ -16,7 +16,7 @@ var Limits = []Limit{
 	{Of: "lines in the longest file", Max: 554, Why: "fill.go of builds: how workers fill a filter together"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
-	{Of: "tokens of Go, without tests and what serves them", Max: 607900, Why: "what has to be understood, however it is broken into lines; the client of Google Cloud Storage, casts of keys and a progress bar are 3,300 in place of 460 packages; pages in turns, parts of pages and small files 5,000, for a third of the time; what files in turn share 2,200, for a third of the time of logs in thousands of files; zstd 5,600, for a fifth of the time of joins over it; texts to probe, and sizes of filters, 3,000"},
+	{Of: "tokens of Go, without tests and what serves them", Max: 608400, Why: "what has to be understood, however it is broken into lines; the client of Google Cloud Storage, casts of keys and a progress bar are 3,300 in place of 460 packages; pages in turns, parts of pages and small files 5,000, for a third of the time; what files in turn share 2,200, for a third of the time of logs in thousands of files; zstd 5,600, for a fifth of the time of joins over it; texts to probe, sizes of filters and keys of intersections, 3,500"},
 
 	{Of: "names in all public packages", Max: 520, Why: "a program reads past each of them, and later versions keep it"},
 	{Of: "names in the root", Max: 16, Why: "the calls that most programs need, nothing else; options for where files are, conditions and reports"},
