@@ -25,20 +25,20 @@ const (
 
 // The layout of sequences in internal/zstd.
 const (
-	lengths  = 0                  // literal lengths
-	matches  = lengths + 512*8    // match lengths
-	offsets  = matches + 512*8    // offsets
-	position = offsets + 256*8    // the bit position
-	states   = position + 8       // of the three tables
-	lit      = states + 3*8       // the next literal
-	out      = lit + 8            // the next output
-	left     = out + 8            // sequences
-	litEnd   = left + 8           // the end of the literals
-	outStart = litEnd + 8         // the output's start
-	outSafe  = outStart + 8       // behind which a step would write beyond the end
-	inSafe   = outSafe + 8        // the bit position below which a step would read beyond the start
-	pending  = inSafe + 8         // a sequence that is decoded and not executed: literal length, match length, offset
-	history  = pending + 3*8      // the last three offsets, as uint32
+	lengths  = 0               // literal lengths
+	matches  = lengths + 512*8 // match lengths
+	offsets  = matches + 512*8 // offsets
+	position = offsets + 256*8 // the bit position
+	states   = position + 8    // of the three tables
+	lit      = states + 3*8    // the next literal
+	out      = lit + 8         // the next output
+	left     = out + 8         // sequences
+	litEnd   = left + 8        // the end of the literals
+	outStart = litEnd + 8      // the output's start
+	outSafe  = outStart + 8    // behind which a step would write beyond the end
+	inSafe   = outSafe + 8     // the bit position below which a step would read beyond the start
+	pending  = inSafe + 8      // a sequence that is decoded and not executed: literal length, match length, offset
+	history  = pending + 3*8   // the last three offsets, as uint32
 )
 
 // An entry of a table of sequences: the base, the next state less its bits, the number of
