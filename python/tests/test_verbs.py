@@ -44,6 +44,7 @@ NOT_HERE = {
     "intersect": "how",
     "partial": "a job array's",
     "difference": "how, of exact filters, which the command takes",
+    "dry-run": "size has the figures, and a build that does not fit raises",
     "help": "help() has it",
 }
 OURS = {"storage_options", "credentials"}
