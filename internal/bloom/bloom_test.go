@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 )
@@ -225,6 +226,18 @@ func TestShrink(t *testing.T) {
 				}
 			}
 			full := g.newFilter(t, n, hashes...)
+			for name, f := range map[string]*Filter{"in place": g.newFilter(t, n, hashes...), "of a view": viewOf(t, full)} {
+				got, err := f.Shrink(c.p, 0)
+				if err != nil || got.params != whole.params || !bytes.Equal(bitsOf(got), bitsOf(whole)) {
+					t.Errorf("%+v: %s: another filter, error %v", c, name, err)
+				}
+				if got.FPR() != whole.FPR() || got.Count() != whole.Count() {
+					t.Errorf("%+v: %s: another rate or count", c, name)
+				}
+			}
+			if !bytes.Equal(bitsOf(full), bitsOf(g.newFilter(t, n, hashes...))) {
+				t.Errorf("%+v: the bits of a view are changed", c)
+			}
 			if whole.params.Blocks < n && whole.FPR() > FoldLimit(c.p) {
 				t.Errorf("%+v: shrunk to an FPR of %g", c, whole.FPR())
 			}
@@ -236,6 +249,16 @@ func TestShrink(t *testing.T) {
 			}
 		}
 	})
+}
+
+// viewOf returns a view of the filter's bits, which it must not change.
+func viewOf(t *testing.T, f *Filter) *Filter {
+	t.Helper()
+	v, err := View(f.params, unsafe.Slice((*byte)(unsafe.Pointer(&f.words[0])), 8*len(f.words)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // A filter that rejects few keys still rejects nearly as many after folding.

@@ -81,7 +81,7 @@ func (f *Filter) FPR() float64 {
 func (f *Filter) foldedFPR(k uint64) float64 {
 	var mu sync.Mutex
 	var high, low uint64 // Σ over blocks of Π over lanes of set bits, each term ≤ 2^48
-	f.eachFolded(k, func(blocks iter.Seq[[]uint64]) {
+	eachBlock([]folding{{f, k}}, func(blocks iter.Seq[[]uint64]) {
 		var hi, lo, carry uint64
 		for b := range blocks {
 			p := uint64(1)
@@ -108,28 +108,34 @@ func (f *Filter) foldedFPR(k uint64) float64 {
 // millisecond.
 const aloneBytes = 2 << 20
 
-// eachFolded calls fn with the blocks that Fold(k) would give. For large filters it
-// calls fn concurrently, each call with a part of the blocks, and waits for all
-// calls. A block is valid until the next one.
-func (f *Filter) eachFolded(k uint64, fn func(blocks iter.Seq[[]uint64])) {
-	n := f.params.Blocks / k
+// folding is a filter as its Fold(k) would be.
+type folding struct {
+	of *Filter
+	k  uint64
+}
+
+// eachBlock calls fn with the blocks of the union of foldings that have equally many. For
+// large filters it calls fn concurrently, each call with a part of the blocks, and waits for
+// all calls. A block is valid until the next one.
+func eachBlock(union []folding, fn func(blocks iter.Seq[[]uint64])) {
+	f := union[0].of
+	n := f.params.Blocks / union[0].k
 	parts := min(f.params.Bytes()/aloneBytes+1, uint64(runtime.GOMAXPROCS(0)))
 	var workers sync.WaitGroup
 	for i := range parts - 1 {
-		workers.Go(func() { fn(f.folded(k, n*i/parts, n*(i+1)/parts)) })
+		workers.Go(func() { fn(blocksOf(union, n*i/parts, n*(i+1)/parts)) })
 	}
-	fn(f.folded(k, n*(parts-1)/parts, n))
+	fn(blocksOf(union, n*(parts-1)/parts, n))
 	workers.Wait()
 }
 
-// folded yields blocks lo to hi (exclusive) of the filter that Fold(k) would
-// return.
-func (f *Filter) folded(k, lo, hi uint64) iter.Seq[[]uint64] {
-	w := f.params.Geometry.words()
-	words := f.words[lo*k*w : hi*k*w]
+// blocksOf yields blocks lo to hi (exclusive) of a union.
+func blocksOf(union []folding, lo, hi uint64) iter.Seq[[]uint64] {
+	first := union[0]
+	w := first.of.params.Geometry.words()
 	return func(yield func([]uint64) bool) {
-		if k == 1 {
-			for ; len(words) > 0; words = words[w:] {
+		if len(union) == 1 && first.k == 1 {
+			for words := first.of.words[lo*w : hi*w]; len(words) > 0; words = words[w:] {
 				if !yield(words[:w]) {
 					return
 				}
@@ -137,10 +143,12 @@ func (f *Filter) folded(k, lo, hi uint64) iter.Seq[[]uint64] {
 			return
 		}
 		var sum block512
-		for ; len(words) > 0; words = words[k*w:] {
-			copy(sum[:w], words)
-			for i := uint64(1); i < k; i++ {
-				orWords(sum[:w], words[i*w:(i+1)*w])
+		for i := lo; i < hi; i++ {
+			clear(sum[:w])
+			for _, g := range union {
+				for words := g.of.words[i*g.k*w : (i+1)*g.k*w]; len(words) > 0; words = words[w:] {
+					orWords(sum[:w], words[:w])
+				}
 			}
 			if !yield(sum[:w]) {
 				return

@@ -30,7 +30,7 @@ func TestEstimatesInParts(t *testing.T) {
 		}
 		for _, threads := range []int{2, 7} {
 			runtime.GOMAXPROCS(threads)
-			if got := f.counted(); got != count {
+			if got := counted(folding{f, 1}); got != count {
 				t.Errorf("%s, %d threads: %+v, want %+v", g, threads, got, count)
 			}
 			for k, want := range rates {
@@ -70,7 +70,7 @@ func TestMeasuredOnce(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if f.FPR() != f.foldedFPR(1) || f.Count() != f.counted() {
+		if f.FPR() != f.foldedFPR(1) || f.Count() != counted(folding{f, 1}) {
 			t.Errorf("%s: FPR or Count is of the bits before the change", what)
 		}
 	}

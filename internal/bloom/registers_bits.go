@@ -11,8 +11,8 @@ import (
 )
 
 // Compare estimates how the key sets of two filters overlap, from their bits alone.
-// Geometry and hash must agree. Filters of different sizes are folded to a common
-// size, in copies, which costs precision. If a block is full at that size, its
+// Geometry and hash must agree. Filters of different sizes are taken at a common size,
+// which costs precision. It copies neither. If a block is full at that size, its
 // number of keys is unknown, and the error wraps fault.ErrMismatch.
 //
 // |A|, |B| and |A∪B| come from [Filter.Count]; the other numbers follow by
@@ -29,19 +29,8 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	if err := f.params.Match(q); err != nil {
 		return c, err
 	}
-	a, err := f.Fold(f.params.Blocks / n)
-	if err != nil {
-		return c, err
-	}
-	b, err := g.Fold(g.params.Blocks / n)
-	if err != nil {
-		return c, err
-	}
-	c.A, c.B = a.Count(), b.Count()
-	if err := a.Union(b); err != nil {
-		return c, err
-	}
-	c.Union = a.Count()
+	a, b := folding{f, f.params.Blocks / n}, folding{g, g.params.Blocks / n}
+	c.A, c.B, c.Union = a.count(), b.count(), counted(a, b)
 	if math.IsInf(c.Union.Keys, 1) {
 		return c, faults.Mismatch(fault.At{}, "bits to compare", "clear bits in every block", "a full block")
 	}
@@ -73,17 +62,25 @@ func (f *Filter) Count() Cardinality {
 	if e := f.count.Load(); e != nil {
 		return *e
 	}
-	e := f.counted()
+	e := counted(folding{f, 1})
 	f.count.Store(&e)
 	return e
 }
 
-// counted computes the result of Count.
-func (f *Filter) counted() (e Cardinality) {
-	s := float64(f.params.Geometry.laneBits())
+// count is Count of the folded filter.
+func (g folding) count() Cardinality {
+	if g.k == 1 {
+		return g.of.Count()
+	}
+	return counted(g)
+}
+
+// counted computes the result of Count for a union.
+func counted(union ...folding) (e Cardinality) {
+	s := float64(union[0].of.params.Geometry.laneBits())
 	var mu sync.Mutex
 	var blocks [lanes*wordBits + 1]uint64 // blocks by number of bits set
-	f.eachFolded(1, func(some iter.Seq[[]uint64]) {
+	eachBlock(union, func(some iter.Seq[[]uint64]) {
 		var counts [len(blocks)]uint64
 		for b := range some {
 			set := 0

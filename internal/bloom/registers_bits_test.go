@@ -3,6 +3,7 @@ package bloom
 import (
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -44,6 +45,22 @@ func TestCompareBits(t *testing.T) {
 				}
 			}
 			t.Logf("%s, %v blocks: %.2f", g, size, squares)
+		}
+	}
+}
+
+// Filters are compared where they are: they may be as large as memory allows.
+func TestCompareCopiesNothing(t *testing.T) {
+	for _, size := range [][2]uint64{{720 << 10, 720 << 10}, {720 << 10, 240 << 10}} {
+		x, y := filterAt(t, Split512, size[0], randoms(1, 1000)), filterAt(t, Split512, size[1], randoms(2, 1000))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := x.Compare(y); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			t.Errorf("%v blocks: %d bytes were allocated", size, n)
 		}
 	}
 }
