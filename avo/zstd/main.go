@@ -35,8 +35,8 @@ const (
 	left     = out + 8         // sequences
 	litEnd   = left + 8        // the end of the literals
 	outStart = litEnd + 8      // the output's start
-	outSafe  = outStart + 8    // behind which a step would write beyond the end
-	inSafe   = outSafe + 8     // the bit position below which a step would read beyond the start
+	outSafe  = outStart + 8    // the last place where a step may begin: it writes beyond its own output
+	inSafe   = outSafe + 8     // the least bit position where a step may begin: it reads ahead of itself
 	pending  = inSafe + 8      // a sequence that is decoded and not executed: literal length, match length, offset
 	history  = pending + 3*8   // the last three offsets, as uint32
 )

@@ -399,8 +399,8 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 // readForRate is the size of bits that are read for their false-positive rate.
 const readForRate = 64 << 20
 
-// rate says the false-positive rate of a Bloom filter. It follows from the estimated number of
-// keys or, where there is no estimate, from the bits, unless they are many.
+// rate adds the false-positive rate of a Bloom filter: from the estimated number of keys or,
+// without an estimate, from the bits if these take at most readForRate bytes.
 func (i *inspected) rate(h *filters.Header, facts *filterFacts, lim filters.Limits) error {
 	params := h.Filter.Facts().Params
 	p := params.Geometry.FPR(params.Blocks, facts.Distinct)

@@ -65,7 +65,7 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *tables.Pairs, piec
 	}
 	var err error
 	f := piece.File.Parquet().File()
-	if all == nil { // else a file may lack some
+	if all == nil { // with a unified schema, a file may have only some of the columns
 		if src.Columns, err = s.Options.ColumnsOf(piece.File); err != nil {
 			return nil, err
 		}

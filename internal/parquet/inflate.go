@@ -47,8 +47,9 @@ func (b *Buffers) forgetEarly() {
 	}
 }
 
-// forgetPassed drops early pages, but for dictionaries and those that end behind pos, up to end: a
-// walk does not come to all, as the rows of pages may be estimated.
+// forgetPassed drops early pages that a walk has passed: all but dictionaries and pages of the file
+// that end after pos and not after end. A walk may pass one by, since the rows of pages may be
+// estimates.
 func (b *Buffers) forgetPassed(of *File, pos, end int64) {
 	for i := range b.early {
 		if e := &b.early[i]; !e.dict && (e.of != of || e.end <= pos || e.end > end) {

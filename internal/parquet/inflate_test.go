@@ -205,7 +205,7 @@ func TestPagesInTurnsAreChargedOnce(t *testing.T) {
 }
 
 // Where the rows of pages are estimated, a walk does not come to all that are decompressed early. They
-// take no memory behind it.
+// take no memory once it has ended.
 func TestPagesInTurnsAreForgotten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(37, 38))
 	for _, version := range []int{1, 2} {

@@ -48,7 +48,7 @@ func (p *place) Holds(name string) bool {
 }
 
 // HoldsFile reports whether a file is in the place or, maybe by a hard link, the place itself.
-// Of a local file that is no link, only the directory is followed, once for all its files.
+// For a local file that is not a link it resolves only the directory, once for all files there.
 func (p *place) HoldsFile(name string) bool {
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || p.store != storage.Local() {

@@ -45,7 +45,16 @@ func ask(rc io.ReadCloser, name string, format Format, memory int64) (asked, err
 
 // Ready reports whether the next row is certainly in memory, so that Next will not wait for
 // it.
-func (a asked) Ready() bool { return bytes.IndexByte(a.l.buf[a.l.seen:], '\n') >= 0 }
+func (a asked) Ready() bool {
+	l := a.l
+	i := bytes.IndexByte(l.buf[l.seen:], '\n')
+	if i < 0 {
+		l.seen = len(l.buf)
+		return false
+	}
+	l.seen += i // Next need not search again
+	return true
+}
 
 // Close closes the input.
 func (a asked) Close() error { return a.s.close() }
@@ -115,12 +124,11 @@ func (t *Rows) Next() ([]byte, error) {
 
 // Ready is like that of Objects. A row with quotes may go on in the next line.
 func (t *Rows) Ready() bool {
-	text := t.l.buf[t.l.from:]
-	i := bytes.IndexByte(text, '\n')
-	if _, quotes := t.rows.(*csvRows); quotes && i >= 0 {
-		return bytes.IndexByte(text[:i], '"') < 0
+	ready := t.asked.Ready()
+	if _, quotes := t.rows.(*csvRows); quotes && ready {
+		return bytes.IndexByte(t.l.buf[t.l.from:t.l.seen], '"') < 0
 	}
-	return i >= 0
+	return ready
 }
 
 // Value returns the text of column c of the current row, false if it is NULL. It is valid

@@ -18,7 +18,7 @@ const (
 	maxWidth  = 11        // bits of a Huffman code
 	maxBlock  = 128 << 10 // bytes of literals
 	maxRounds = 730       // of literals: 7 symbols each fit into 5120 bytes
-	slack     = 64        // read and written behind literals
+	slack     = 64        // bytes after the literals that may be read and written
 )
 
 // literals are the streams of one block or two. The assembly knows this layout.
@@ -344,7 +344,7 @@ func (m *machine) finish(b *block) bool {
 	return true
 }
 
-// execute decodes and executes the sequences of a block. It returns the literals behind them.
+// execute decodes and executes the sequences of a block. It returns the literals that follow the last one.
 func (m *machine) execute(b *block) (rest []byte, ok bool) {
 	h := word(b.body, 0)
 	n, used := int(h&0xff), 1

@@ -9,22 +9,21 @@
 //
 // # Sequences
 //
-// A step is a sequence: its three codes, the next states, and both copies, without a branch that data decides.
-// It always moves 32 bytes of literals and 64 of a match, of which surplus is overwritten by the next
-// step; offsets of earlier sequences are taken out of a register by a shuffle. More
-// literals, a longer match and an offset below 32 are out of line.
+// A step decodes and executes one sequence: its three codes, the next states and both copies, without
+// branches that depend on data. It always copies 32 bytes of literals and 64 of the match; the next
+// step overwrites what was too much. Repeated offsets come from a register by a shuffle. More literals, a
+// longer match and offsets below 32 have code of their own.
 //
 // # Why nothing outside of the slices is touched
 //
 //  1. Rounds of literals are limited such that no stream reads before its start, and
 //     write to memory of their own, from where they are copied.
-//  2. A step begins at least 96 bytes before the output's end, and what is out of line ends before
-//     them. It begins 32 bits behind the start of a block's, and loads those from 12 bytes before
-//     this on, which the headers are.
-//  3. A copy's source is compared with the output's start; it lies before the output's
-//     position, so its end is before that of what is written. The literals have
-//     room behind them for what is read beyond.
-//  4. All else is left to code in Go that checks everything: the last sequences of a block, ones
+//  2. A step begins at least 96 bytes before the output's end, and its longer copies end before those.
+//     It begins at least 32 bits after the start of a block's sequences, and loads from up to 12 bytes
+//     before that place, where the headers are.
+//  3. A copy's source is compared with the output's start, and lies before the output's position.
+//     The buffer of literals has room for what is read after the last one.
+//  4. Code in Go that checks everything does the rest: the last sequences of a block, sequences
 //     that do not fit, and offsets that are wrong or 0.
 package zstd
 
