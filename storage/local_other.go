@@ -22,3 +22,7 @@ func (s *seenDirs) add(info fs.FileInfo) bool {
 }
 
 func openFile(name string) (file, error) { return os.Open(name) }
+
+func openMode(name string, flags int, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flags, mode)
+}

@@ -13,11 +13,13 @@ import (
 
 var _ Mapper = (*localReader)(nil)
 
-// openFile is [os.Open] without the attempts to make the system tell when a regular file can be
-// read: five calls, where a log has many files.
-func openFile(name string) (file, error) {
+func openFile(name string) (file, error) { return openMode(name, syscall.O_RDONLY, 0) }
+
+// openMode is [os.OpenFile] without the attempts to make the system tell when a regular file can
+// be read or written: five calls, where a log has many files.
+func openMode(name string, flags int, mode fs.FileMode) (*os.File, error) {
 	for {
-		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		fd, err := syscall.Open(name, flags|syscall.O_CLOEXEC, uint32(mode))
 		switch err {
 		case nil:
 			return os.NewFile(uintptr(fd), name), nil

@@ -12,6 +12,7 @@ import (
 // localWriter writes a temporary file beside the final one.
 type localWriter struct {
 	f            *os.File
+	buf          []byte // not written yet
 	final        string
 	closed, done bool
 }
@@ -36,7 +37,7 @@ func (local) Create(_ context.Context, name string, o CreateOptions) (Writer, er
 		err := os.MkdirAll(dir, 0o777)
 		if err == nil {
 			var f *os.File
-			if f, err = os.OpenFile(filepath.Join(dir, tmpName(base)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
+			if f, err = openMode(filepath.Join(dir, tmpName(base)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
 				return &localWriter{f: f, final: name}, nil
 			}
 		}
@@ -46,35 +47,67 @@ func (local) Create(_ context.Context, name string, o CreateOptions) (Writer, er
 	}
 }
 
+// maxBuffered is how many bytes a file collects before it writes them. Without it, a small
+// Parquet file is some forty writes.
+const maxBuffered = 64 << 10
+
 // Write implements [io.Writer].
-func (w *localWriter) Write(p []byte) (int, error) { return w.f.Write(p) }
+func (w *localWriter) Write(p []byte) (int, error) {
+	if len(w.buf)+len(p) > maxBuffered {
+		if err := w.flush(); err != nil {
+			return 0, err
+		}
+	}
+	if len(p) > maxBuffered {
+		return w.f.Write(p)
+	}
+	w.buf = append(w.buf, p...)
+	return len(p), nil
+}
+
+// flush writes what was collected.
+func (w *localWriter) flush() error {
+	_, err := w.f.Write(w.buf)
+	w.buf = w.buf[:0]
+	return err
+}
 
 // Rest implements [Rester]: it syncs the file and closes its descriptor.
 func (w *localWriter) Rest() error {
 	if w.closed {
 		return nil
 	}
-	if err := errors.Join(w.f.Sync(), w.f.Close()); err != nil {
+	if err := errors.Join(w.flush(), w.f.Sync(), w.f.Close()); err != nil {
 		return err
 	}
-	w.closed = true
+	w.closed, w.buf = true, nil
 	return nil
 }
 
 // Commit implements [Writer].
 func (w *localWriter) Commit(replace bool) error {
-	if err := w.Rest(); err != nil {
+	settle, err := w.CommitLater(replace)
+	if err != nil {
 		return err
+	}
+	return settle()
+}
+
+// CommitLater is Commit, but the name is sure to survive a crash only after settle, one call of
+// which is enough for all files in a directory.
+func (w *localWriter) CommitLater(replace bool) (settle func() error, err error) {
+	if err := w.Rest(); err != nil {
+		return nil, err
 	}
 	publish := linkNew
 	if replace {
 		publish = os.Rename
 	}
 	if err := publish(w.f.Name(), w.final); err != nil {
-		return err
+		return nil, err
 	}
 	w.done = true
-	return syncDir(filepath.Dir(w.final))
+	return func() error { return syncDir(filepath.Dir(w.final)) }, nil
 }
 
 // linkNew renames the file tmp, and fails if the name is taken, which os.Rename

@@ -19,6 +19,18 @@ func Rest(r any) error {
 	return nil
 }
 
+// CommitLater is [storage.Writer.Commit], after which the name may need a call of settle to
+// be durable, for a storage that settles all names of a directory at once. A nil settle has
+// nothing to do.
+func CommitLater(w storage.Writer, replace bool) (settle func() error, err error) {
+	if w, ok := w.(interface {
+		CommitLater(replace bool) (settle func() error, err error)
+	}); ok {
+		return w.CommitLater(replace)
+	}
+	return nil, w.Commit(replace)
+}
+
 // Prefetch calls [storage.Prefetcher.Prefetch] if r has that method.
 func Prefetch(r storage.Reader, ranges []storage.Range) (release func()) {
 	if r, ok := r.(storage.Prefetcher); ok && len(ranges) > 0 {

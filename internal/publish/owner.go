@@ -25,6 +25,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -96,18 +97,27 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 // Commit makes a file visible, or drops it. If another file has appeared
 // meanwhile, it is replaced if replace is true; otherwise Commit succeeds if that
 // file is of the same run and worker.
-func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) (err error) {
+func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) error {
+	settle, err := o.commitLater(ctx, name, file, replace)
+	if err != nil || settle == nil {
+		return err
+	}
+	return settle()
+}
+
+// commitLater is Commit with [objects.CommitLater].
+func (o *Owner) commitLater(ctx context.Context, name string, file storage.Writer, replace bool) (settle func() error, err error) {
 	defer func() { err = errors.Join(err, file.Abort()) }()
-	err = file.Commit(replace)
+	settle, err = objects.CommitLater(file, replace)
 	if errors.Is(err, fs.ErrExist) {
 		switch rival := o.Compare(ctx, name); {
 		case errors.Is(rival, ErrDone):
-			return nil
+			return nil, nil
 		case rival != nil:
-			return rival
+			return nil, rival
 		}
 	}
-	return err
+	return settle, err
 }
 
 // CheckTypes returns an error that wraps ErrExists if the output of that name was

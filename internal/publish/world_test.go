@@ -27,7 +27,7 @@ type runner struct {
 
 func newRunner(s storage.Storage, log map[string]string) *runner {
 	r := &runner{log: log}
-	r.Dir = Dir{Name: "b/out", Manifests: "b/out.bloomjoin", Recipe: Recipe{Options: "o1", IDs: "i1"}}
+	r.Dir = Dir{Name: "b/out", Manifests: "b/out.bloomjoin", Recipe: Recipe{Options: "o1", IDs: "i1"}, AtOnce: 1}
 	r.InDir = true
 	r.use(s)
 	return r

@@ -1,12 +1,17 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -21,19 +26,23 @@ import (
 //
 //	begin    this worker's part of the run, not done, with the names of all files to come
 //	         _SUCCESS is removed, of the directory and of the partitions that change
-//	         each file, by renaming its whole copy; those of a partition in which
-//	         something is replaced all together, when the last is complete
+//	         each file, by renaming its whole copy, several at a time; those of a partition in
+//	         which something is replaced all together, when the last is complete
 //	Finish   the part, done
 //	         the commit, see [Dir.Complete]
 type Writer struct {
 	run     *Run
 	targets []Target
 	hold    bool
-	files   []File   // complete
-	held    []staged // not visible yet
+	files   []File         // complete
+	held    []staged       // to become visible all together
+	waiting errgroup.Group // calls that wait for the disk or the store
+	failed  atomic.Pointer[error]
 	seen    map[string]string
-	intent  string          // identity of the part as begin wrote it
-	swaps   map[string]bool // partitions in which files are replaced
+	mu      sync.Mutex              // for the next two
+	intent  string                  // identity of the part as begin wrote it
+	settle  map[string]func() error // what makes the names in each directory durable
+	swaps   map[string]bool         // partitions in which files are replaced
 	begun   bool
 	changed bool // a file was published, or there was a part of an earlier attempt
 }
@@ -48,7 +57,9 @@ type staged struct {
 // visible at the end, and until then nothing in the directory is changed. The caller
 // calls [Writer.End] in any case.
 func (r *Run) NewWriter(targets []Target, hold bool) *Writer {
-	return &Writer{run: r, targets: targets, hold: hold}
+	w := &Writer{run: r, targets: targets, hold: hold, settle: map[string]func() error{}}
+	w.waiting.SetLimit(cmp.Or(r.dir.AtOnce, 8))
+	return w
 }
 
 // Create begins a file, one of the targets. The caller passes the result to Add, or
@@ -57,8 +68,9 @@ func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error
 	return w.run.dir.Store.Create(ctx, w.run.dir.path(name), storage.CreateOptions{})
 }
 
-// Add takes over a file that is complete, and makes it visible unless files are held. f
-// has its name, inputs, figures and checksum.
+// Add takes over a file that is complete. Unless files are held, it becomes visible while
+// the caller goes on; errors of that come from a later call. f has its name, inputs,
+// figures and checksum.
 func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 	partition := partitionOf(f.Name)
 	if !w.hold && len(w.held) > 0 && partitionOf(w.held[0].name) != partition {
@@ -66,39 +78,71 @@ func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 			return errors.Join(err, file.Abort())
 		}
 	}
+	if err := w.failed.Load(); err != nil {
+		return errors.Join(*err, file.Abort())
+	}
 	w.files = append(w.files, f)
-	w.held = append(w.held, staged{f.Name, file})
-	if w.hold {
-		return objects.Rest(file)
-	}
-	if err := w.begin(ctx); err != nil {
-		return err
-	}
-	if w.swaps[partition] {
-		return objects.Rest(file)
-	}
-	return w.publish(ctx)
-}
-
-// publish makes the files that are held visible.
-func (w *Writer) publish(ctx context.Context) error {
-	if err := w.begin(ctx); err != nil {
-		return err
-	}
-	for len(w.held) > 0 {
-		s := w.held[0]
-		w.held = w.held[1:]
-		if err := w.commit(ctx, s); err != nil {
-			return errors.Join(err, s.file.Abort())
+	s := staged{f.Name, file}
+	if !w.hold {
+		if err := w.begin(ctx); err != nil {
+			return errors.Join(err, file.Abort())
 		}
 	}
+	if w.hold || w.swaps[partition] {
+		w.held = append(w.held, s)
+		w.later(func() error { return objects.Rest(file) })
+		return nil
+	}
+	w.changed = true
+	w.later(func() error { return w.commit(ctx, s) })
 	return nil
 }
 
-// commit makes one file visible. It replaces what this run has left under the name, or
-// what was to be replaced when the writer began, but nothing that another run has
+// publish makes the files that are held visible, and waits until all files are, durably.
+func (w *Writer) publish(ctx context.Context) error {
+	if err := w.waiting.Wait(); err != nil {
+		return err
+	}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	w.changed = w.changed || len(w.held) > 0
+	for _, s := range w.held {
+		w.later(func() error { return w.commit(ctx, s) })
+	}
+	w.held = nil
+	if err := w.waiting.Wait(); err != nil {
+		return err
+	}
+	for _, settle := range w.settle {
+		w.later(settle)
+	}
+	w.settle = map[string]func() error{}
+	return w.waiting.Wait()
+}
+
+// later calls f while the caller goes on, as far as AtOnce allows.
+func (w *Writer) later(f func() error) {
+	w.waiting.Go(func() error {
+		err := f()
+		if err != nil {
+			w.failed.CompareAndSwap(nil, &err)
+		}
+		return err
+	})
+	if w.run.dir.AtOnce == 1 {
+		_ = w.waiting.Wait() // its error is kept
+	}
+}
+
+// commit makes one file visible, or drops it. It replaces what this run has left under the
+// name, or what was to be replaced when the writer began, but nothing that another run has
 // written meanwhile.
-func (w *Writer) commit(ctx context.Context, s staged) error {
+func (w *Writer) commit(ctx context.Context, s staged) (err error) {
+	defer func() { err = errors.Join(err, s.file.Abort()) }()
+	if err := objects.Rest(s.file); err != nil { // the slow part, before the question whose place this is
+		return err
+	}
 	d, name := w.run.dir, w.run.dir.path(s.name)
 	if err := w.undisputed(ctx); err != nil {
 		return err
@@ -108,14 +152,21 @@ func (w *Writer) commit(ctx context.Context, s staged) error {
 		return err
 	}
 	before, there := w.seen[s.name]
-	w.changed = true
-	return d.Commit(ctx, name, s.file, d.Known() && marker == d.Mark() || there && marker == before)
+	settle, err := d.commitLater(ctx, name, s.file, d.Known() && marker == d.Mark() || there && marker == before)
+	if settle != nil {
+		w.mu.Lock()
+		w.settle[path.Dir(s.name)] = settle
+		w.mu.Unlock()
+	}
+	return err
 }
 
 // undisputed returns nil if this worker's part of the run is as it wrote it. Otherwise
 // another attempt has finished and committed the run, which ErrDone says, or another run
 // has replaced outputs of this one.
 func (w *Writer) undisputed(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	r := w.run
 	d := r.dir
 	name := d.manifest(r.partName(false))
@@ -407,6 +458,7 @@ func (w *Writer) identified(ctx context.Context) ([]File, error) {
 // nothing removes its part, and one whose place another run has taken removes what it has
 // left, too.
 func (w *Writer) End(ctx context.Context, failed error) error {
+	_ = w.waiting.Wait() // its error is in failed, or comes from what made failed
 	var errs []error
 	for _, s := range w.held {
 		errs = append(errs, s.file.Abort())
