@@ -22,8 +22,8 @@ type OpenOptions struct {
 	Mem   memory.Allocator
 	// Text allows text formats, for ID sets.
 	Text bool
-	// TextFormat is the format of inputs whose name does not identify one, and of
-	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
+	// TextFormat is the format of text inputs, whatever their names say. If empty, the names
+	// say it, and inputs whose names do not have one ID a line; other contents are an error.
 	TextFormat dataset.Format
 	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
 	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
@@ -31,6 +31,11 @@ type OpenOptions struct {
 	// an error, and so are bytes that it does not have. Columns that [OpenOptions].Types, or
 	// in a join the type of the log's key, make binary take any bytes, unless converted.
 	Encoding string
+	// Delimiter is between the fields of CSV; 0: a comma. It must be an ASCII character other
+	// than a quote, CR and LF.
+	Delimiter byte
+	// NoHeader means that CSV and TSV have no row of names. Their columns are named 1, 2, ….
+	NoHeader bool
 	// Column is the name of the column of inputs with one ID per line; empty: "id".
 	Column string
 	// Types gives types to columns of text inputs. Other columns are strings.

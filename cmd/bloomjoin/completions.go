@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -62,7 +61,7 @@ func (c *cli) pairs(o *joinFlags) flags.Completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		before, last := flags.CutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.Format), Encoding: o.text.Encoding}})
+		ids := c.columns(cmd, o.ids, o.text.Open())
 		if log, _, ok := strings.Cut(last, "="); ok {
 			return flags.InFront(before+log+"=", ids), how
 		}
@@ -77,6 +76,7 @@ func (c *cli) pairs(o *joinFlags) flags.Completion {
 // common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]flags.Completion {
 	return map[string]flags.Completion{
+		"delimiter":   flags.Choices("','", "';'", "'|'", "tab"),
 		"encoding":    flags.Choices(text.Encodings()...),
 		"ids-format":  flags.Choices("lines", "csv", "tsv", "ndjson"),
 		"key-type":    flags.Choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
@@ -102,7 +102,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	of := c.common()
 	of["kind"], of["geometry"] = flags.Choices("auto", "bloom", "exact"), flags.Choices(geometries...)
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
-		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.Format), Encoding: o.ids.Encoding}})
+		return c.columns(cmd, args, o.ids.Open())
 	})
 	flags.Complete(cmd, of)
 }

@@ -471,6 +471,9 @@ func (o *joinFlags) identity(opts joins.Options, layout []string, ids []*source.
 	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Encoding() != "" }); i >= 0 {
 		words = append(words, "text in "+ids[i].Encoding())
 	}
+	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Fields() != "" }); i >= 0 {
+		words = append(words, "text with "+ids[i].Fields())
+	}
 	if !dir { // of a directory, they are checked over all of its inputs whenever some are added
 		words = append(words, o.require.Identity(opts.Require)...)
 	}

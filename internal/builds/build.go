@@ -318,6 +318,9 @@ func readAs(f *source.File, enc *keys.Encoder) string {
 	if e := f.Encoding(); e != "" {
 		as += " in " + e
 	}
+	if how := f.Fields(); how != "" {
+		as += " with " + how
+	}
 	for _, c := range enc.Columns() {
 		as += " " + f.Schema().Field(c).Type.String()
 	}

@@ -91,7 +91,7 @@ func describeObject(ctx context.Context, o *source.Opening, e storage.Object, kn
 // sameFormat reports whether a file would be opened in the format in which it was
 // listed, if its content is the same.
 func sameFormat(o *source.Opening, old *Input) bool {
-	return !source.IsText(old.Format) || o.Text && o.TextFormat == "" && o.Encoding == ""
+	return !source.IsText(old.Format) || o.Text && o.TextFormat == "" && o.Encoding == "" && o.Delimiter == 0 && !o.NoHeader
 }
 
 // describeAgain returns what was known of a file that has not changed, as it would be listed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -293,11 +294,55 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "a cast has two colons: %s::%s", col, typ)}
 	}
+	if err := aboutHeader(schema, cause); err != nil {
+		return &NotFoundError{Path: p, Err: err}
+	}
 	e := &NotFoundError{Path: p, Name: p[min(depth, len(p)-1)], Err: cause}
 	for _, f := range fields {
 		e.Have = append(e.Have, append(slices.Clone(p[:depth]), f.Name))
 	}
 	return e
+}
+
+// HasHeader is a key in the metadata of the schemas of text whose first row has the names.
+const HasHeader = "bloomjoin.header"
+
+// aboutHeader returns an error about a missing column of text with a header that was probably
+// read wrongly, and otherwise nil. A first row that has no names has keys: it is not shown.
+func aboutHeader(schema *arrow.Schema, cause error) error {
+	if schema.Metadata().FindKey(HasHeader) < 0 || !errors.As(cause, new(errNoColumn)) {
+		return nil
+	}
+	if schema.NumFields() == 1 {
+		for _, by := range []string{";", "\t", "|", ","} {
+			if !strings.Contains(schema.Field(0).Name, by) {
+				continue
+			}
+			if by == "\t" {
+				by = "tab"
+			}
+			return faults.WithHint(cause, "the first line is one field, with %q in it: is it {Delimiter '%s'}?", by, by)
+		}
+	}
+	if slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return !likeName(f.Name) }) {
+		return faults.WithHint(cause, "the first line does not look like column names; is there no header? {NoHeader} names the columns 1, 2, …")
+	}
+	return nil
+}
+
+// likeName reports whether a text looks like the name of a column rather than a value.
+func likeName(s string) bool {
+	letters := 0
+	for _, r := range s {
+		switch {
+		case r == '@':
+			return false
+		case unicode.IsLetter(r):
+			letters++
+		}
+	}
+	digits := strings.Count(s, "") - 1 - letters
+	return letters > 0 && len(s) <= 64 && (digits < 8 || letters > digits)
 }
 
 // NotFoundError reports that a column cannot be found in a schema.

@@ -18,9 +18,9 @@ import (
 // TextFormats maps text formats to those of package text.
 var TextFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
 
-// detect finds the format by the first bytes and the name. A name is needed for
-// text, so that a damaged Parquet file is not read as text.
-func detect(src storage.Reader, e storage.Object, unnamed dataset.Format) (dataset.Format, error) {
+// detect finds the format by the first bytes and the name; given is that of text. A name is
+// needed for text, so that a damaged Parquet file is not read as text.
+func detect(src storage.Reader, e storage.Object, given dataset.Format) (dataset.Format, error) {
 	if _, remote := src.(storage.Prefetcher); remote { // the end is read in any case
 		if f, err := byTail(src); f == dataset.Parquet || err != nil {
 			return f, err
@@ -37,8 +37,8 @@ func detect(src storage.Reader, e storage.Object, unnamed dataset.Format) (datas
 	if err := notRows(e.Name, head[:n]); err != nil {
 		return "", err
 	}
-	if f := FormatByName(e.Rel); f == dataset.Lines {
-		return cmp.Or(unnamed, dataset.Lines), nil // .txt is not specific
+	if f := FormatByName(e.Rel); IsText(f) {
+		return cmp.Or(given, f), nil
 	} else if f != "" {
 		return f, nil
 	}
@@ -48,7 +48,7 @@ func detect(src storage.Reader, e storage.Object, unnamed dataset.Format) (datas
 	if f, err := byTail(src); f != "" || err != nil {
 		return f, err
 	}
-	return cmp.Or(unnamed, dataset.Lines), nil
+	return cmp.Or(given, dataset.Lines), nil
 }
 
 // byTail finds the format by the last bytes, for a file whose first bytes are

@@ -174,7 +174,8 @@ func openStdin(opts Opening) (*File, error) {
 		f.format = dataset.Lines
 	}
 	f.table, err = text.Open(open, f.name, text.Options{
-		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding, SkipBad: opts.SkipBad,
+		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding,
+		Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
 		f = f.WithTypes(opts.Types, opts.IgnoreCase)

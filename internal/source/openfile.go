@@ -29,6 +29,8 @@ type OpenOptions struct {
 	Text             bool
 	TextFormat       dataset.Format
 	Encoding         string
+	Delimiter        byte
+	NoHeader         bool
 	Column           string
 	Types            map[string]arrow.DataType
 	IgnoreCase       bool

@@ -9,7 +9,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -37,6 +36,14 @@ func (f *File) Encoding() string {
 	return ""
 }
 
+// Fields describes how the fields of CSV or TSV are told apart, if that is not as usual; else "".
+func (f *File) Fields() string {
+	if t, ok := Stored(f.table).(*text.Table); ok {
+		return t.Fields()
+	}
+	return ""
+}
+
 // Undivided returns, in a few words, why a text file has one row group, however large it
 // is: "gzip", for example. It returns "" for files that are divided or small, and for
 // those of other formats.
@@ -57,7 +64,7 @@ func (f *File) Compressed() bool {
 func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 	o := text.Options{
 		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: f.size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
-		Encoding: opts.Encoding, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.TextRange, Turn: parquet.Turn,
+		Encoding: opts.Encoding, Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.TextRange, Turn: parquet.Turn,
 	}
 	if f.Remote() {
 		o.At = nil
@@ -138,7 +145,7 @@ func (f *File) EstimateLines() (rows int64, err error) {
 		}
 	}
 	rows = int64(float64(f.size) * float64(lines) / float64(max(seen, 1)))
-	if f.format == dataset.CSV || f.format == dataset.TSV { // the header
+	if t, ok := Stored(f.table).(*text.Table); ok && t.HasHeader() {
 		rows = max(rows-1, 0)
 	}
 	return rows, f.Rest()

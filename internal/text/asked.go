@@ -90,9 +90,9 @@ func (t *Rows) begin(format Format, column string, guessed bool) (err error) {
 	}
 	switch format {
 	case CSV:
-		t.rows, err = newCSV(l)
+		t.rows, err = newCSV(l, &Options{})
 	case TSV:
-		t.rows, err = newTSV(l)
+		t.rows, err = newTSV(l, &Options{})
 	default:
 		t.rows = &idLines{lines: l, name: column}
 		if i := bytes.IndexByte(l.buf[l.from:], '\n'); guessed && i >= 0 { // more may not be written yet

@@ -2,20 +2,76 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// csvRows reads comma-separated values with quotes according to RFC 4180.
+// header is the names of the columns of CSV or TSV.
+type header struct {
+	names   []string
+	width   int  // fields in a row
+	indexed bool // the first field has no name, and is no column
+}
+
+// begin reads the names from the first row, or gives the columns numbers and leaves the row. row reads it.
+func (h *header) begin(l *lines, o *Options, row func() ([][]byte, error)) error {
+	keep := l.keep
+	l.keep = keep || o.NoHeader
+	fields, err := row()
+	l.keep = keep
+	if err != nil {
+		return headerError(l.at, err)
+	}
+	h.width = len(fields)
+	if o.NoHeader {
+		if err := checkNumber(l.at, h.width, maxNames, "a row of"); err != nil {
+			return err
+		}
+		for i := range fields {
+			h.names = append(h.names, strconv.Itoa(i+1))
+		}
+		l.unread()
+		return nil
+	}
+	for _, name := range fields {
+		h.names = append(h.names, string(name))
+	}
+	if h.indexed = h.width > 1 && h.names[0] == ""; h.indexed {
+		h.names = h.names[1:]
+	}
+	return checkNames(l.at, h.names)
+}
+
+func (h *header) columns() []string { return h.names }
+
+// position returns the position of column c among the fields.
+func (h *header) position(c int) int {
+	if h.indexed {
+		return c + 1
+	}
+	return c
+}
+
+// field returns the text of column c, false if it is NULL.
+func (h *header) field(row [][]byte, c int) ([]byte, bool) {
+	c = h.position(c)
+	return row[c], len(row[c]) > 0
+}
+
+// csvRows reads comma-separated values with quotes according to RFC 4180, or values with
+// another delimiter.
 // (encoding/csv reads the same rows but changes CR LF within quotes to LF, which
 // would change keys.)
 type csvRows struct {
-	l     *lines
-	names []string
+	l *lines
+	header
+	by    byte     // the delimiter
 	first int      // line on which the row starts
 	row   [][]byte // the row's fields
 	// For rows with quotes:
@@ -24,40 +80,43 @@ type csvRows struct {
 	on     []int  // line on which each field starts; empty: on the first
 }
 
-func newCSV(l *lines) (*csvRows, error) {
-	r := &csvRows{l: l}
-	if err := r.read(maxNames); err != nil {
-		return nil, headerError(l.at, err)
-	}
-	at := l.at
-	at.Line = r.first
-	for _, name := range r.row {
-		if err := checkEnd(at, name); err != nil && len(r.on) == 0 { // within quotes, CR is part of a name
+func newCSV(l *lines, o *Options) (*csvRows, error) {
+	r := &csvRows{l: l, by: o.delimiter()}
+	return r, r.begin(l, o, func() ([][]byte, error) {
+		if err := r.read(maxNames); err != nil {
 			return nil, err
 		}
-		r.names = append(r.names, string(name))
-	}
-	return r, checkNames(at, r.names)
+		at := l.at
+		at.Line = r.first
+		for _, name := range r.row {
+			if err := checkEnd(at, name); err != nil && len(r.on) == 0 && !o.NoHeader { // within quotes, CR is part of a name
+				return nil, err
+			}
+		}
+		return r.row, nil
+	})
 }
 
-func (r *csvRows) columns() []string          { return r.names }
-func (r *csvRows) value(c int) ([]byte, bool) { return r.row[c], len(r.row[c]) > 0 }
+// delimiter returns the delimiter of CSV.
+func (o *Options) delimiter() byte { return cmp.Or(o.Delimiter, ',') }
+
+func (r *csvRows) value(c int) ([]byte, bool) { return r.field(r.row, c) }
 func (r *csvRows) confined() bool             { return r.first == r.l.at.Line }
 
 func (r *csvRows) line(c int) int {
 	if len(r.on) > 0 {
-		return r.on[c]
+		return r.on[r.position(c)]
 	}
 	return r.first
 }
 
 func (r *csvRows) next() error {
-	if err := r.read(len(r.names)); err != nil {
+	if err := r.read(r.width); err != nil {
 		return err
 	}
 	at := r.l.at
 	at.Line = r.first
-	return checkWidth(at, len(r.row), len(r.names))
+	return checkWidth(at, len(r.row), r.width)
 }
 
 // read reads a row. If it has too many fields, only one more than columns is read.
@@ -71,7 +130,7 @@ func (r *csvRows) read(columns int) error {
 	if bytes.IndexByte(line, '"') >= 0 {
 		return r.quoted(line, columns)
 	}
-	r.row = split(r.row, line, ',', columns)
+	r.row = split(r.row, line, r.by, columns)
 	return nil
 }
 
@@ -85,18 +144,18 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 				return err
 			}
 			if more = len(line) > 0; more {
-				if line[0] != ',' {
+				if line[0] != r.by {
 					return r.quoteError("text after a closing quote")
 				}
 				line = line[1:]
 			}
 		} else {
 			var field []byte
-			field, line, more = bytes.Cut(line, []byte(","))
+			field, line, more = bytes.Cut(line, []byte{r.by})
 			if bytes.IndexByte(field, '"') >= 0 {
 				return r.quoteError("a quote in a field that does not begin with one")
 			}
-			if r.names == nil {
+			if r.width == 0 {
 				if err = checkEnd(r.l.at, field); err != nil {
 					return err
 				}
@@ -175,10 +234,10 @@ func checkNames(at fault.At, names []string) error {
 			return faults.Corrupt(at, "the name of column %d is not UTF-8", i+1).WithHint("name its encoding, as in {Encoding latin1}")
 		}
 		if n == "" {
-			return faults.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line")
+			return faults.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line; if that has no names, add {NoHeader}")
 		}
 		if seen[n] {
-			return faults.Corrupt(at, "two columns are named %q", n).WithHint("rename one of them in the first line")
+			return faults.Corrupt(at, "two columns have the same name").WithHint("rename one of them in the first line; if that has no names, add {NoHeader}")
 		}
 		seen[n] = true
 	}

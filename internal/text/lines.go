@@ -271,6 +271,24 @@ func (l *lines) read() ([]byte, error) {
 	}
 }
 
+// unread makes the lines of the row that was kept the next ones again.
+func (l *lines) unread() {
+	if l.cr {
+		l.kept = bytes.ReplaceAll(l.kept, []byte{'\r'}, []byte{'\n'})
+	}
+	l.at.Line -= bytes.Count(l.kept, []byte{'\n'})
+	if !bytes.HasSuffix(l.kept, []byte{'\n'}) { // the input's last line
+		l.at.Line--
+	}
+	moved := len(l.kept) - l.from
+	if l.mark != noMark {
+		l.mark += moved
+	}
+	l.off -= int64(moved)
+	l.buf = append(append(make([]byte, 0, max(cap(l.buf), len(l.buf)+moved)), l.kept...), l.buf[l.from:]...)
+	l.from, l.seen, l.kept = 0, 0, nil
+}
+
 // cut removes the CR from a line and counts the line.
 func (l *lines) cut(line []byte) ([]byte, error) {
 	l.at.Line++
@@ -318,37 +336,37 @@ func (r *idLines) confined() bool           { return true }
 // tsv reads tab-separated values without quotes.
 type tsv struct {
 	*lines
-	names []string
-	row   [][]byte
+	header
+	row [][]byte
 }
 
-func newTSV(l *lines) (*tsv, error) {
-	line, err := l.next()
-	if err != nil {
-		return nil, headerError(l.at, err)
-	}
+func newTSV(l *lines, o *Options) (*tsv, error) {
 	r := &tsv{lines: l}
-	for _, name := range split(nil, line, '\t', maxNames) {
-		if err := checkEnd(l.at, name); err != nil {
+	return r, r.begin(l, o, func() (fields [][]byte, err error) {
+		line, err := l.next()
+		if err != nil {
 			return nil, err
 		}
-		r.names = append(r.names, string(name))
-	}
-	return r, checkNames(l.at, r.names)
+		fields = split(nil, line, '\t', maxNames)
+		for _, name := range fields {
+			if err := checkEnd(l.at, name); err != nil && !o.NoHeader {
+				return nil, err
+			}
+		}
+		return fields, nil
+	})
 }
-
-func (r *tsv) columns() []string { return r.names }
 
 func (r *tsv) next() error {
 	line, err := r.lines.next()
 	if err != nil {
 		return err
 	}
-	r.row = split(r.row[:0], line, '\t', len(r.names))
-	return checkWidth(r.at, len(r.row), len(r.names))
+	r.row = split(r.row[:0], line, '\t', r.width)
+	return checkWidth(r.at, len(r.row), r.width)
 }
 
-func (r *tsv) value(c int) ([]byte, bool) { return r.row[c], len(r.row[c]) > 0 }
+func (r *tsv) value(c int) ([]byte, bool) { return r.field(r.row, c) }
 func (r *tsv) line(int) int               { return r.at.Line }
 func (r *tsv) confined() bool             { return true }
 

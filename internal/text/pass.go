@@ -100,18 +100,18 @@ func (p *pass) begin(in *input) (err error) {
 	p.headed(l)
 	switch {
 	case in.opts.Format == CSV && p.group > 0:
-		p.rows = &csvRows{l: l, names: in.columns}
+		p.rows = &csvRows{l: l, header: in.header, by: in.opts.delimiter()}
 		return nil
 	case in.opts.Format == TSV && p.group > 0:
-		p.rows = &tsv{lines: l, names: in.columns}
+		p.rows = &tsv{lines: l, header: in.header}
 		return nil
 	}
 	switch in.opts.Format {
 	case CSV:
-		p.rows, err = newCSV(l)
+		p.rows, err = newCSV(l, &in.opts)
 		p.headed(l)
 	case TSV:
-		p.rows, err = newTSV(l)
+		p.rows, err = newTSV(l, &in.opts)
 		p.headed(l)
 	case Lines:
 		p.rows = &idLines{lines: l, name: cmp.Or(in.opts.Column, "id")}

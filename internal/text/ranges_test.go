@@ -159,7 +159,7 @@ var rangeCases = []struct{ name, text string }{
 // lines of reading it whole.
 func TestRangesLikeWhole(t *testing.T) {
 	for i, c := range rangeCases {
-		for k, opts := range []Options{{}, {SkipBad: true}, {Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, {Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int8}, SkipBad: true}} {
+		for k, opts := range []Options{{}, {SkipBad: true}, {NoHeader: true}, {NoHeader: true, Delimiter: '2', SkipBad: true}, {Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, {Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int8}, SkipBad: true}} {
 			for way := range 3 { // unless all run, each case and option has one or two
 				if every := cases.Count(3, 2, 1); (i+k+way)%every != 0 {
 					continue
@@ -172,6 +172,69 @@ func TestRangesLikeWhole(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Text without a header has the rows of the same text behind one with the names 1, 2, …, and
+// text with another delimiter those of the text with commas.
+func TestHeaderlessAndDelimited(t *testing.T) {
+	const text = "\xEF\xBB\xBF1,\"a\n,b\",c\n\n\"2\",,\"\"\"\"\r\n3,x;y,\n4,\"\r\n\",d\n\n5,6,7"
+	for _, name := range []string{"a.csv", "a.tsv", "a.csv.zst"} {
+		for size := int64(0); size < 60; size++ {
+			by := []string{",", ";", "|", "\t"}[size%4]
+			text, o := text, Options{NoHeader: true}
+			switch {
+			case name == "a.tsv":
+				by, text = "\t", strings.NewReplacer("\n,", "", "\r\n\"", "", "\"", "").Replace(text)
+			case by != ",":
+				o.Delimiter = by[0]
+			}
+			text = strings.NewReplacer(",", by, by, ",").Replace(text)
+			headed := "\xEF\xBB\xBF" + strings.Join([]string{"1", "2", "3"}, by) + "\n" + text[3:]
+			for _, column := range []string{"1", "2", "3"} {
+				read := func(text string, o Options) []string {
+					if strings.HasSuffix(name, ".zst") {
+						text = frames(text, []int{7, 20}, 1)
+					}
+					tab, err := openRanges(t, name, text, size, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := slices.Index(tab.columns, column)
+					var all []string
+					for g := range tab.NumGroups() {
+						_, values, err := plainlyOf(t.Context(), tab, g, g+1, c, 2)
+						if err != nil {
+							t.Fatalf("%s by %d bytes: %v", name, size, err)
+						}
+						all = append(all, values...)
+					}
+					return all
+				}
+				with := o
+				with.NoHeader = false
+				got, want := read(text, o), read(headed, with)
+				if !slices.Equal(got, want) || column == "1" && len(got) != 5 {
+					t.Fatalf("%s by %d bytes, column %s, delimiter %q:\n got %q\nwant %q", name, size, column, by, got, want)
+				}
+			}
+		}
+	}
+}
+
+// The first field of a header may have no name; it is then no column.
+func TestIndexColumn(t *testing.T) {
+	for name, text := range map[string]string{"a.csv": ",id,v\n0,a,\"x\ny\"\n1,b,\n", "a.tsv": "\tid\tv\n0\ta\tx\n1\tb\t\n"} {
+		tab, err := openRanges(t, name, text, 5, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(tab.columns, []string{"id", "v"}) {
+			t.Errorf("%s: columns %q", name, tab.columns)
+		}
+		if _, ids, err := plainlyOf(t.Context(), tab, 0, tab.NumGroups(), 0, 1); err != nil || !slices.Equal(ids, []string{"a", "b"}) {
+			t.Errorf("%s: %q, %v", name, ids, err)
 		}
 	}
 }
@@ -210,6 +273,7 @@ func FuzzRanges(f *testing.F) {
 	for i, c := range rangeCases {
 		f.Add(c.text, uint8(i), uint16(3), uint16(i*7), false)
 		f.Add(c.text, uint8(i), uint16(i), uint16(40), true)
+		f.Add(strings.ReplaceAll(c.text, ",", ";"), uint8(i), uint16(2), uint16(3<<10), i%2 == 0)
 	}
 	f.Fuzz(func(t *testing.T, text string, form uint8, size, cut uint16, packed bool) {
 		if len(text) > 4<<10 {
@@ -219,6 +283,10 @@ func FuzzRanges(f *testing.F) {
 		opts := Options{SkipBad: form&4 != 0, MaxLineBytes: 200 * int(form>>3&1)}
 		if form&16 != 0 {
 			opts.Types = map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int32}
+		}
+		opts.NoHeader = cut>>10&1 != 0
+		if cut>>11&1 != 0 {
+			opts.Delimiter = ';'
 		}
 		want := sum(t, name, text, 0, opts, true, 1)
 		content := text

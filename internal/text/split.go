@@ -35,7 +35,7 @@ type splitter interface {
 func (r *idLines) over(l *lines, _ rows) rows { return &idLines{lines: l, name: r.name} }
 func (r *idLines) early() rows                { return nil }
 
-func (r *tsv) over(l *lines, _ rows) rows { return &tsv{lines: l, names: r.names} }
+func (r *tsv) over(l *lines, _ rows) rows { return &tsv{lines: l, header: r.header} }
 func (r *tsv) early() rows                { return nil }
 
 func (r *ndjson) over(l *lines, old rows) rows {

@@ -16,8 +16,9 @@
 //     the only LF), it is an error. Empty lines are skipped, lines of blanks are not. A
 //     line (in CSV a row, which may span lines within quotes) has at most
 //     Options.MaxLineBytes.
-//   - CSV and TSV start with a row of distinct, non-empty names. A row with another
-//     number of fields is an error. An empty field is NULL. CSV has the quotes of
+//   - CSV and TSV start with a row of distinct, non-empty names, unless Options.NoHeader
+//     is set. Only the first field may have no name, as that of an index; it is no
+//     column. A row with another number of fields is an error. An empty field is NULL. CSV has the quotes of
 //     RFC 4180; a quoted empty field is NULL too, and everything within quotes,
 //     including line ends, is kept unchanged. TSV has no quotes.
 //   - A NUL byte in the first 64 KiB of lines, CSV or TSV is an error: the input is
@@ -72,6 +73,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Format is the format of the text.
@@ -167,6 +169,11 @@ type Options struct {
 	// utf-16 for the order that a byte order mark says. Empty: as a mark says, or UTF-8.
 	// A mark that contradicts it is an error.
 	Encoding string
+	// Delimiter is between the fields of CSV; 0: a comma. It must be an ASCII character other
+	// than a quote, CR and LF.
+	Delimiter byte
+	// NoHeader means that CSV or TSV has no row of names: its columns are named 1, 2, ….
+	NoHeader bool
 	// SkipBad skips bad lines and counts them; see [Table.Bad].
 	SkipBad bool
 	// At reads the stored bytes, if that is possible anywhere without much delay. From
@@ -200,6 +207,7 @@ type input struct {
 	open    func() (io.ReadCloser, error)
 	opts    Options
 	columns []string // names; nil until they are found
+	header  header   // of CSV and TSV
 	head    head     // for Lines; set with columns
 	part    int      // splitBytes, except in tests
 	kind    string   // of compression
@@ -253,6 +261,12 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 		return nil, err
 	}
 	in.columns = append([]string{}, p.rows.columns()...) // it was nil before
+	switch r := p.rows.(type) {
+	case *csvRows:
+		in.header = r.header
+	case *tsv:
+		in.header = r.header
+	}
 	if opts.Once {
 		in.first = p
 	} else if err := p.close(); err != nil {
@@ -337,7 +351,12 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 			t.doubt = in.doubtOf(isBinary(dt))
 		}
 	}
-	t.schema = arrow.NewSchema(fields, nil)
+	var about *arrow.Metadata
+	if in.HasHeader() {
+		m := arrow.NewMetadata([]string{keys.HasHeader}, []string{"true"})
+		about = &m
+	}
+	t.schema = arrow.NewSchema(fields, about)
 	return t
 }
 
@@ -412,6 +431,20 @@ func (in *input) Encoding() string {
 		return ""
 	}
 	return in.opts.Encoding
+}
+
+// HasHeader reports whether the first row has the names of the columns.
+func (in *input) HasHeader() bool { return in.header.width > 0 && !in.opts.NoHeader }
+
+// Fields describes how the fields of CSV or TSV are told apart, if that is not as usual; else "".
+func (in *input) Fields() (how string) {
+	if in.opts.Format == CSV && in.opts.delimiter() != ',' {
+		how = fmt.Sprintf("delimiter %q", in.opts.Delimiter)
+	}
+	if in.opts.NoHeader && in.header.width > 0 {
+		how = strings.TrimSpace(how + " no header")
+	}
+	return how
 }
 
 // Close closes the input.

@@ -17,13 +17,45 @@ import (
 
 // IDs are the flags for reading ID sets in text formats.
 type IDs struct {
-	KeyType, Format, Encoding string
-	SkipBad                   bool
+	KeyType, Format, Encoding, delimiter string
+	noHeader, SkipBad                    bool
+}
+
+// Open returns the options for opening text in which columns are looked for, as far as the flags
+// are right.
+func (o *IDs) Open() source.Opening {
+	by, _ := delimiterOf(o.delimiter)
+	return source.Opening{OpenOptions: source.OpenOptions{
+		Text: true, TextFormat: o.format(), Encoding: o.Encoding, Delimiter: by, NoHeader: o.noHeader,
+	}}
+}
+
+// format returns the format of all text; "": as names say.
+func (o *IDs) format() dataset.Format {
+	if o.Format == "" && o.delimiter != "" {
+		return dataset.CSV
+	}
+	return dataset.Format(o.Format)
+}
+
+// delimiterOf reads the value of --delimiter.
+func delimiterOf(s string) (byte, error) {
+	switch {
+	case s == "":
+		return 0, nil
+	case s == "tab" || s == `\t`:
+		return '\t', nil
+	case len(s) != 1 || s[0] >= 0x80 || strings.ContainsAny(s, "\"\r\n\x00"):
+		return 0, Usagef("--delimiter %s: want one character, as ';', or tab", s)
+	}
+	return s[0], nil
 }
 
 // Add adds the flags. Help shows defaultType as the default of --key-type.
 func (o *IDs) Add(f *pflag.FlagSet, defaultType string) {
-	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson (default: as the name says, else lines)")
+	f.StringVar(&o.delimiter, "delimiter", "", "`C` character between the fields of CSV, as ';' or tab (default ',')")
+	f.BoolVar(&o.noHeader, "no-header", false, "CSV or TSV has no row of column names: columns are named 1, 2, …")
 	f.StringVar(&o.KeyType, "key-type", "", "`TYPE` type of the key in text IDs, as int64, uuid, date, 'decimal(18,2)' (default: "+defaultType+")")
 	AddEncoding(f, &o.Encoding)
 	f.BoolVar(&o.SkipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
@@ -47,6 +79,12 @@ func (o *IDs) given() (flags []string) {
 	if o.Format != "" {
 		flags = append(flags, "--ids-format "+o.Format)
 	}
+	if o.delimiter != "" {
+		flags = append(flags, "--delimiter "+o.delimiter)
+	}
+	if o.noHeader {
+		flags = append(flags, "--no-header")
+	}
 	if o.Encoding != "" {
 		flags = append(flags, "--encoding "+o.Encoding)
 	}
@@ -59,9 +97,19 @@ func (o *IDs) given() (flags []string) {
 // Check copies the flags to the options, before any input is opened. The flags are
 // a usage error if the names of all inputs have extensions of typed formats.
 func (o *IDs) Check(open *source.Opening, names []string) error {
-	open.SkipBad, open.TextFormat, open.Encoding = o.SkipBad, dataset.Format(o.Format), o.Encoding
+	open.SkipBad, open.TextFormat, open.Encoding, open.NoHeader = o.SkipBad, o.format(), o.Encoding, o.noHeader
+	var err error
+	if open.Delimiter, err = delimiterOf(o.delimiter); err != nil {
+		return err
+	}
 	if err := CheckEncoding(o.Encoding); err != nil {
 		return err
+	}
+	switch {
+	case o.delimiter != "" && o.format() != dataset.CSV:
+		return Usagef("--delimiter %s is for CSV (leave out --ids-format %s)", o.delimiter, o.Format)
+	case o.noHeader && (o.format() == dataset.Lines || o.format() == dataset.NDJSON):
+		return Usagef("--no-header is for CSV and TSV (leave it out, or --ids-format %s)", o.Format)
 	}
 	if o.Format != "" {
 		if err := OneOf("ids-format", o.Format, "lines", "csv", "tsv", "ndjson"); err != nil {
@@ -86,8 +134,8 @@ func (o *IDs) Apply(files []*source.File) error {
 	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
 		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name(), files[0].Format(), strings.Join(flags, " and "))
 	}
-	if o.Format != "" && !slices.ContainsFunc(files, func(f *source.File) bool { return string(f.Format()) == o.Format }) {
-		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name(), files[text].Format(), o.Format)
+	if o.noHeader && !slices.ContainsFunc(files, func(f *source.File) bool { return f.Format() == dataset.CSV || f.Format() == dataset.TSV }) {
+		return fmt.Errorf("%s: its format is %s: --no-header is for CSV and TSV (if it is CSV, add --ids-format csv)", files[text].Name(), files[text].Format())
 	}
 	return nil
 }

@@ -61,12 +61,15 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.BoolVar(&c.Verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		c.verb = cmd.Name()
 		if err := flags.CheckExclusive(cmd); err != nil {
 			return err
 		}
-		return c.checkCommon()
+		if err := c.checkCommon(); err != nil {
+			return err
+		}
+		return c.pipes(cmd, args)
 	}
 }
 
