@@ -110,6 +110,10 @@ type Options struct {
 	// NoKeyRange omits the smallest and the largest key from the filter. Scans
 	// use them to skip parts of a log.
 	NoKeyRange bool
+	// NoTextRange omits them if a column of the key is text or binary, since such keys may be
+	// names or addresses, which could be read in the file. Of a Bloom filter it shows no other
+	// key.
+	NoTextRange bool
 	// Shard is the part of the inputs to read. The filter is then a partial one
 	// that must be merged, even if it is the only shard. The zero Shard reads
 	// everything and seals.

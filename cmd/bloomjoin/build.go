@@ -33,13 +33,13 @@ import (
 
 // buildFlags holds the flags of build.
 type buildFlags struct {
-	key, tempDir, normalize, maxSize, kind, geometry, shard, out string
-	fpr                                                          float64
-	expect, capacity                                             flags.Count
-	uncompressed, noKeyRange, strict, dryRun                     bool
-	ids                                                          flags.IDs
-	keys                                                         flags.Keys
-	inputs                                                       flags.Inputs
+	key, tempDir, normalize, maxSize, kind, geometry, shard, out, keyRange string
+	fpr                                                                    float64
+	expect, capacity                                                       flags.Count
+	uncompressed, noKeyRange, strict, dryRun                               bool
+	ids                                                                    flags.IDs
+	keys                                                                   flags.Keys
+	inputs                                                                 flags.Inputs
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -72,13 +72,15 @@ func (c *cli) buildCmd() *cobra.Command {
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
+		flags.AddRate(f, &o.fpr, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
 		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
 		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
-		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
+		f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` to store the smallest and largest key, with which scans skip data: on, off, auto (not of text and binary)")
+		f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
+		f.Lookup("no-key-range").Hidden = true
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
@@ -89,6 +91,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
 	flags.Exclusive(cmd, "expect", "capacity")
+	flags.Exclusive(cmd, "key-range", "no-key-range")
 	flags.Exclusive(cmd, "fpr", "max-size")
 	c.completeBuild(cmd, &o)
 	return cmd
@@ -96,7 +99,7 @@ func (c *cli) buildCmd() *cobra.Command {
 
 // buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source.Opening, error) {
-	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: uint64(o.expect), NoKeyRange: o.noKeyRange, Threads: c.Threads, TempDir: o.tempDir}
+	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: uint64(o.expect), NoKeyRange: o.keyRange == "off", NoTextRange: o.keyRange == "auto", Threads: c.Threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Expect, opts.Room = uint64(o.capacity), true
 	}
@@ -330,7 +333,10 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
 		return flags.Usagef("--capacity 0: want the number of keys to leave room for")
 	}
-	return nil
+	if o.noKeyRange {
+		o.keyRange = "off"
+	}
+	return flags.OneOf("key-range", o.keyRange, "auto", "on", "off")
 }
 
 // planOf plans the build from what the arguments and flags name. The caller closes the plan's

@@ -100,6 +100,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 		geometries = append(geometries, g.String())
 	}
 	of := c.common()
+	of["key-range"] = flags.Choices("auto", "on", "off")
 	of["kind"], of["geometry"] = flags.Choices("auto", "bloom", "exact"), flags.Choices(geometries...)
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
 		return c.columns(cmd, args, o.ids.Open())

@@ -228,7 +228,7 @@ func TestBadValues(t *testing.T) {
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
-		"expect": {"-1", "0", "x", "1.5"}, "keys": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
+		"expect": {"-1", "0", "x", "1.5"}, "keys": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "delimiter": {"ab", "é", "\""}, "key-range": {"never"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
 		"target-file-size": {"much", "0", "1MiB"}, "empty": {"keep", "write"}, // also right ones, since the output is a file

@@ -37,7 +37,7 @@ func (c *cli) sizeCmd() *cobra.Command {
 	}
 	flags.Group(cmd.Flags(), flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Var(&o.keys, "keys", "`N` number of distinct keys, as 5000000 or 1e9")
-		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
+		flags.AddRate(f, &o.fpr, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 	})
 	flags.Exclusive(cmd, "fpr", "max-size")

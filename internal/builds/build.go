@@ -48,6 +48,7 @@ type Options struct {
 	Uncounted   bool
 	Room        bool
 	NoKeyRange  bool
+	NoTextRange bool
 	Shard       dataset.Shard
 	Memory      int64
 	Squeeze     bool
@@ -309,7 +310,14 @@ func (p *Plan) classes(columns []keys.Column) error {
 			p.Spec.Classes = append(p.Spec.Classes, string(c))
 		}
 	}
+	p.Spec.NoRange = p.Spec.NoRange || p.opts.NoTextRange && slices.ContainsFunc(p.Spec.Classes, isText)
 	return nil
+}
+
+// isText reports whether values of a class are text or binary.
+func isText(class string) bool {
+	_, fixed := keys.FixedWidth(keys.Class(class))
+	return fixed || class == string(keys.Bytes)
 }
 
 // readAs describes how the keys of a text file are read.

@@ -91,6 +91,9 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 	if o.Known() && marker == o.Mark() {
 		return ErrDone
 	}
+	if o.Known() && o.Of > 1 && strings.HasPrefix(marker, o.digest()+" ") {
+		return faults.Errorf("%s: %w, with the rows of another shard (name a file for each shard, or a directory/ for all)", name, ErrExists)
+	}
 	return faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 }
 

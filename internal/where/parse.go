@@ -3,6 +3,7 @@ package where
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -75,6 +76,12 @@ func (p *parser) symbol(s string) bool {
 	return true
 }
 
+// dateAtStart reports whether a text starts like 2024-05-01.
+func dateAtStart(s string) bool {
+	_, err := time.Parse(time.DateOnly, s[:min(len(s), len(time.DateOnly))])
+	return err == nil
+}
+
 // unexpected returns an error about the next token.
 func (p *parser) unexpected(want string) error {
 	t := p.peek()
@@ -84,6 +91,9 @@ func (p *parser) unexpected(want string) error {
 	case t.kind == tokenString:
 		return errorAt(p.text, t.at, "want %s, got a string", want)
 	case t.kind == tokenSymbol && strings.Contains("+-*/%||^&~", t.text):
+		if t.at >= 4 && dateAtStart(p.text[t.at-4:]) {
+			return errorAt(p.text, t.at-4, "want a date in quotes, as '2024-05-01'")
+		}
 		return unsupportedAt(p.text, t.at, "an expression (%s); conditions compare columns with literals", t.text)
 	case t.text == "::":
 		return unsupportedAt(p.text, t.at, "a cast (::); literals take the type of the column")

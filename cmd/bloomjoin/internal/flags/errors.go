@@ -91,8 +91,8 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		}
 		return Usagef("unknown flag -%s (%s)", name, lists)
 	}
-	// The key columns are --key of one input and --on of two.
-	if other := map[string]string{"key": "on", "on": "key"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
+	// The key columns are --key of one input and --on of two. Other tools have other words.
+	if other := map[string]string{"key": "on", "on": "key", "how": "type", "left-on": "on", "select": "columns", "out": "output"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
 		return Usagef("unknown flag --%s (did you mean --%s?)", name, other)
 	}
 	if owners := commandsWith(cmd.Root(), name); len(owners) > 0 {

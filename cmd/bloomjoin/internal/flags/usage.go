@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 )
@@ -74,6 +75,29 @@ func (c *Count) Set(s string) error {
 
 // Type implements pflag.Value.
 func (c *Count) Type() string { return "count" }
+
+// AddRate adds --fpr, a share as 0.01 or 1%.
+func AddRate(f *pflag.FlagSet, to *float64, usage string) { f.Var((*rate)(to), "fpr", usage) }
+
+// rate is the value of a flag that is a share.
+type rate float64
+
+// String implements pflag.Value.
+func (r *rate) String() string { return strconv.FormatFloat(float64(*r), 'g', -1, 64) }
+
+// Set implements pflag.Value.
+func (r *rate) Set(s string) error {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	*r = rate(v)
+	return err
+}
+
+// Type implements pflag.Value.
+func (r *rate) Type() string { return "float64" }
 
 // CheckRate returns an error if --fpr is given and not a rate.
 func CheckRate(cmd *cobra.Command, p float64) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -41,6 +42,9 @@ func (c *Session) Total() (int64, error) {
 			return 0, flags.Usagef("--memory: %w", err)
 		}
 		if n < minMemory {
+			if _, err := strconv.ParseUint(c.memory, 10, 64); err == nil {
+				return 0, flags.Usagef("--memory %s: that is bytes; want %s or more (did you mean %sMiB?)", c.memory, words.Bytes(uint64(minMemory)), c.memory)
+			}
 			return 0, flags.Usagef("--memory %s: want %s or more", c.memory, words.Bytes(uint64(minMemory)))
 		}
 		if limit := memoryThere(); limit > 0 && !c.Planned {

@@ -54,6 +54,9 @@ func pathHint(name string) string {
 	if near := nearestPath(filepath.Clean(name)); near != "" {
 		return "did you mean " + near + "?"
 	}
+	if !strings.ContainsAny(name, "./\\*?[{") {
+		return "check the path; keys themselves are read from a file, or from standard input: echo KEY | …, with the name -"
+	}
 	return "check the path"
 }
 
