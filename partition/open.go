@@ -36,6 +36,9 @@ type OpenOptions struct {
 	Delimiter byte
 	// NoHeader means that CSV and TSV have no row of names. Their columns are named 1, 2, ….
 	NoHeader bool
+	// Nested has paths into the objects of NDJSON, such as ["user", "id"]. Each becomes a column
+	// that is found as a field of a struct would be.
+	Nested [][]string
 	// Column is the name of the column of inputs with one ID per line; empty: "id".
 	Column string
 	// Types gives types to columns of text inputs. Other columns are strings.

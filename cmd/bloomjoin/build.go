@@ -124,6 +124,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	if err := o.keys.Check(columns); err != nil {
 		return opts, open, err
 	}
+	open.Nested = keys.NestedPaths(columns)
 	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return opts, open, flags.Usagef("--normalize %w", err)

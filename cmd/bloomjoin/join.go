@@ -170,6 +170,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (joins.Options, sou
 	if err := o.keys.Check(left, right); err != nil {
 		return opts, open, out, err
 	}
+	open.Nested = keys.NestedPaths(right)
 	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	rule, err := keys.ParseRule(o.normalize)
 	if err != nil {

@@ -39,6 +39,9 @@ func (p Path) Name() string {
 	return p[len(p)-1]
 }
 
+// Dotted returns the names with dots between them, without quotes.
+func (p Path) Dotted() string { return strings.Join(p, ".") }
+
 // Column is a key column and, if it is cast, the type.
 type Column struct {
 	Path
@@ -214,6 +217,12 @@ func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	if at := schema.FieldIndices(p[0]); len(at) == 1 && len(p) == 1 && !ignoreCase { // a copy of all fields would be quadratic
 		return Field{Index: slices.Clone(at), Names: Path{p[0]}, Type: schema.Field(at[0]).Type}, nil
 	}
+	if len(p) > 1 && schema.Metadata().FindKey(HasNested) >= 0 {
+		if at := schema.FieldIndices(p.Dotted()); len(at) > 0 {
+			at = at[len(at)-1:] // after a key of that very name
+			return Field{Index: slices.Clone(at), Names: Path{schema.Field(at[0]).Name}, Type: schema.Field(at[0]).Type}, nil
+		}
+	}
 	fields := schema.Fields()
 	var out Field
 	for depth, name := range p {
@@ -287,7 +296,7 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	if errors.As(cause, new(*collision)) {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
 	}
-	dotted := strings.Join(p, ".")
+	dotted := p.Dotted()
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
 	}
@@ -302,6 +311,20 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 		e.Have = append(e.Have, append(slices.Clone(p[:depth]), f.Name))
 	}
 	return e
+}
+
+// HasNested is a key in the metadata of schemas in which the columns of paths into structs have
+// the path with dots as their name.
+const HasNested = "bloomjoin.nested"
+
+// NestedPaths returns the paths of columns that are in structs.
+func NestedPaths(columns []Column) (paths [][]string) {
+	for _, c := range columns {
+		if len(c.Path) > 1 && !slices.ContainsFunc(paths, func(p []string) bool { return slices.Equal(p, c.Path) }) {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 // HasHeader is a key in the metadata of the schemas of text whose first row has the names.

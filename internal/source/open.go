@@ -175,7 +175,7 @@ func openStdin(opts Opening) (*File, error) {
 	}
 	f.table, err = text.Open(open, f.name, text.Options{
 		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding,
-		Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, SkipBad: opts.SkipBad,
+		Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, Nested: opts.Nested, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
 		f = f.WithTypes(opts.Types, opts.IgnoreCase)

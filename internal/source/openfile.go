@@ -31,6 +31,7 @@ type OpenOptions struct {
 	Encoding         string
 	Delimiter        byte
 	NoHeader         bool
+	Nested           [][]string
 	Column           string
 	Types            map[string]arrow.DataType
 	IgnoreCase       bool

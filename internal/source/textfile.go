@@ -64,7 +64,7 @@ func (f *File) Compressed() bool {
 func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 	o := text.Options{
 		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: f.size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
-		Encoding: opts.Encoding, Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.TextRange, Turn: parquet.Turn,
+		Encoding: opts.Encoding, Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, Nested: opts.Nested, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.TextRange, Turn: parquet.Turn,
 	}
 	if f.Remote() {
 		o.At = nil

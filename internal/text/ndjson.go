@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -29,6 +30,96 @@ type ndjson struct {
 	there []int           // columns that row has
 	other map[string]bool // keys of the object that are not columns
 	keys  []string        // the keys of other, in order
+	inner []innerColumn   // of values in objects
+}
+
+// innerColumn is a column of values within the objects of a key.
+type innerColumn struct {
+	column int
+	path   []string // from the key down
+}
+
+// innerColumns adds columns for the paths of [Options].Nested that an object has had.
+func (r *ndjson) innerColumns(seen []bool, paths [][]string) {
+	for i, path := range paths {
+		if seen[i] {
+			r.inner = append(r.inner, innerColumn{len(r.names), path})
+			r.names, r.row = append(r.names, strings.Join(path, ".")), append(r.row, nil)
+		}
+	}
+}
+
+// descend sets the columns of values within objects.
+func (r *ndjson) descend() error {
+	for _, n := range r.inner {
+		c, ok := r.index[n.path[0]]
+		if !ok || r.row[c] == nil {
+			continue
+		}
+		raw, found := r.row[c], true
+		for _, name := range n.path[1:] {
+			if raw == nil || raw[0] == 'n' {
+				raw = nil
+				break
+			}
+			if raw[0] != '{' {
+				return r.badNested(n, "a path into a value that is no object")
+			}
+			if raw, found = only(raw, name); !found {
+				return r.badNested(n, "a key that stands twice in an object")
+			}
+		}
+		if raw == nil {
+			continue
+		}
+		if raw[0] == '"' {
+			if _, ok := unquote(raw); !ok {
+				return r.badNested(n, "half a surrogate pair in a JSON string")
+			}
+		}
+		r.row[n.column] = raw
+		r.there = append(r.there, n.column)
+	}
+	return nil
+}
+
+// has reports whether the object has the path's last key.
+func (r *ndjson) has(path []string) bool {
+	c, ok := r.index[path[0]]
+	if !ok {
+		return false
+	}
+	raw := r.row[c]
+	for _, name := range path[1:] {
+		if raw == nil || raw[0] != '{' {
+			return false
+		}
+		raw, _ = only(raw, name)
+	}
+	return raw != nil
+}
+
+func (r *ndjson) badNested(n innerColumn, what string) error {
+	at := r.at
+	at.Column = strings.Join(n.path, ".")
+	return &badLine{fault: faults.Corrupt(at, "%s", what), confined: true}
+}
+
+// only returns the value of a key of an object, nil if it has none. found is false if it has two.
+func only(object []byte, name string) (raw []byte, found bool) {
+	for s := (scanner{object, 1}); s.more(); {
+		key, ok := unquote(s.value())
+		s.skip(':')
+		value := s.value()
+		if !ok || string(key) != name {
+			continue
+		}
+		if raw != nil {
+			return nil, false
+		}
+		raw = value
+	}
+	return raw, true
 }
 
 type numbered struct {
@@ -43,11 +134,13 @@ func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 	r := &ndjson{l: l, index: map[string]int{}, other: map[string]bool{}, at: l.at}
 	if in.columns != nil {
 		r.names, r.row = in.columns, make([][]byte, len(in.columns))
-		for i, name := range r.names {
+		r.inner = in.inner
+		for i, name := range r.names[:len(r.names)-len(r.inner)] {
 			r.index[name] = i
 		}
 		return r, nil
 	}
+	seen := make([]bool, len(in.opts.Nested))
 	for n, size := 0, 0; n < sampled && size < sampleBytes; n++ {
 		line, err := l.next()
 		if err == io.EOF {
@@ -70,9 +163,17 @@ func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 		if err := checkNumber(r.at, len(r.names)+len(r.keys), maxNames, "the objects up to here have"); err != nil {
 			return nil, err
 		}
-		for _, k := range r.keys {
-			r.index[k] = len(r.names)
-			r.names, r.row = append(r.names, k), append(r.row, nil)
+		if len(r.keys) > 0 {
+			for _, k := range r.keys {
+				r.index[k] = len(r.names)
+				r.names, r.row = append(r.names, k), append(r.row, nil)
+			}
+			if len(seen) > 0 { // the object's values were not kept
+				_ = r.object(line) // it was valid
+			}
+		}
+		for i, path := range in.opts.Nested {
+			seen[i] = seen[i] || r.has(path)
 		}
 		if !in.opts.Once {
 			continue
@@ -82,6 +183,8 @@ func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 		}
 		r.ahead = append(r.ahead, numbered{bytes.Clone(line), l.at.Line})
 	}
+	r.innerColumns(seen, in.opts.Nested)
+	in.inner = r.inner
 	return r, nil
 }
 
@@ -161,7 +264,7 @@ func (r *ndjson) object(line []byte) error {
 			return &badLine{fault: faults.Corrupt(at, "a key that stands twice in an object"), confined: true}
 		}
 	}
-	return nil
+	return r.descend()
 }
 
 // set records the value of a key. It returns false if the key already has one.

@@ -97,7 +97,8 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 		}
 		fields[i] = t.schema.Field(c)
 	}
-	s := arrow.NewSchema(fields, nil)
+	about := t.schema.Metadata()
+	s := arrow.NewSchema(fields, &about)
 	most := int(t.opts.part(batchShare, batchBytes))
 	if t.ranges() > 1 {
 		most = int(t.opts.part(rangeShare, rangeBatch))

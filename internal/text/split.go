@@ -43,7 +43,7 @@ func (r *ndjson) over(l *lines, old rows) rows {
 		o.l, o.at = l, l.at
 		return o
 	}
-	return &ndjson{l: l, names: r.names, index: r.index, at: l.at, row: make([][]byte, len(r.names)), other: map[string]bool{}}
+	return &ndjson{l: l, names: r.names, index: r.index, inner: r.inner, at: l.at, row: make([][]byte, len(r.names)), other: map[string]bool{}}
 }
 
 func (r *ndjson) early() rows {

@@ -174,6 +174,10 @@ type Options struct {
 	Delimiter byte
 	// NoHeader means that CSV or TSV has no row of names: its columns are named 1, 2, ….
 	NoHeader bool
+	// Nested has paths of two names or more, from a key of NDJSON into its objects. Each is a
+	// column after those of the keys, named by the path with dots, if one of the first objects has
+	// it. A value that is no object on the way makes the line bad; what is missing is NULL.
+	Nested [][]string
 	// SkipBad skips bad lines and counts them; see [Table.Bad].
 	SkipBad bool
 	// At reads the stored bytes, if that is possible anywhere without much delay. From
@@ -208,14 +212,15 @@ type input struct {
 	opts    Options
 	columns []string // names; nil until they are found
 	header  header   // of CSV and TSV
-	head    head     // for Lines; set with columns
-	part    int      // splitBytes, except in tests
-	kind    string   // of compression
-	bounds  []int64  // the start of each range, and the size; nil until they are found
-	whole   string   // why there is one range, however large
-	cr      bool     // lines end with CR alone
-	doubt   bool     // for Lines: CR may end them
-	marked  bool     // a byte order mark alone says that the text is UTF-16
+	inner   []innerColumn
+	head    head    // for Lines; set with columns
+	part    int     // splitBytes, except in tests
+	kind    string  // of compression
+	bounds  []int64 // the start of each range, and the size; nil until they are found
+	whole   string  // why there is one range, however large
+	cr      bool    // lines end with CR alone
+	doubt   bool    // for Lines: CR may end them
+	marked  bool    // a byte order mark alone says that the text is UTF-16
 	tallies tallies
 
 	mu    sync.Mutex
@@ -354,6 +359,10 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 	var about *arrow.Metadata
 	if in.HasHeader() {
 		m := arrow.NewMetadata([]string{keys.HasHeader}, []string{"true"})
+		about = &m
+	}
+	if len(in.inner) > 0 {
+		m := arrow.NewMetadata([]string{keys.HasNested}, []string{"true"})
 		about = &m
 	}
 	t.schema = arrow.NewSchema(fields, about)

@@ -165,7 +165,7 @@ func KeyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error
 		if err != nil {
 			return nil, Usagef("--key-type: %w", err)
 		}
-		types[c.Name()] = t
+		types[c.Dotted()] = t
 	}
 	return types, nil
 }

@@ -179,7 +179,7 @@ func (p *Pairing) typeText(ids, logs []*source.File) error {
 			}
 		}
 		if t := textType(t); t != nil && p.IDs[i].Cast == nil && !p.readsAsUUID(t) {
-			types[p.IDs[i].Name()] = t
+			types[p.IDs[i].Dotted()] = t
 		}
 	}
 	for i, f := range ids {
