@@ -55,7 +55,7 @@ func NewBuilder(o Options) (*Builder, error) {
 		p.BuildID = p.Spec.id(sha256.Sum256(o.Identity))
 	}
 	b := p.builder()
-	if !p.unsized {
+	if !p.unsized && b.list == nil {
 		if err := b.divide(foldNone); err != nil {
 			return nil, err
 		}

@@ -29,8 +29,8 @@ func (k Kind) name() string {
 	return k.String() + " filter"
 }
 
-// countingBytes returns the memory that counters take with the bits made of them.
-func countingBytes(p bloom.Params) uint64 { return counting.Bytes(p) + p.Bytes() }
+// CountingBytes returns the memory that counters take with the bits made of them.
+func CountingBytes(p bloom.Params) uint64 { return counting.Bytes(p) + p.Bytes() }
 
 func putCounting(m *meta, dst []byte) []byte {
 	c := m.facts.Counting
@@ -76,7 +76,7 @@ func (h *Header) memory(lim Limits) uint64 {
 	case h.Filter.kind != KindCounting:
 		return h.PayloadBytes
 	case lim.Counters:
-		return countingBytes(p)
+		return CountingBytes(p)
 	default:
 		return p.Bytes()
 	}

@@ -281,7 +281,7 @@ func (f *Filter) Count() (e bloom.Cardinality) {
 func (f *Filter) Bytes() uint64 {
 	switch {
 	case f.Counters() != nil:
-		return countingBytes(f.facts.Params)
+		return CountingBytes(f.facts.Params)
 	case f.Bloom() != nil:
 		return f.facts.Params.Bytes()
 	case f.Exact() != nil:
