@@ -372,7 +372,11 @@ func (p *Plan) Sized() bool { return !p.unsized }
 
 // SetProgress makes Build call fn with the number of rows of each batch,
 // concurrently; nil: no calls.
-func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
+func (p *Plan) SetProgress(fn func(rows int64)) {
+	if p != nil {
+		p.opts.Progress = fn
+	}
+}
 
 // SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes if
 // no exact set can come before them. Sets are bounded by the Memory of the options, which

@@ -137,8 +137,6 @@ func (p *Plan) builder() *Builder {
 	return b
 }
 
-func foldNone(bloom.Params, float64) uint64 { return 1 }
-
 // divide fixes the size of the bits and how the workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	params, fpr, err := b.spec.size()

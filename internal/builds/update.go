@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -75,13 +77,14 @@ func (p *Plan) reader(ctx context.Context) reader {
 		return reader{}
 	}
 	return reader{p.opts, func(b *Builder) error {
-		return p.each(ctx, b.Workers(), func() (func(*keys.Batch) error, error) {
+		err := p.each(ctx, b.Workers(), func() (func(*keys.Batch) error, error) {
 			w, err := b.Worker()
 			if err != nil {
 				return nil, err
 			}
 			return w.AddBatch, nil
 		})
+		return cmp.Or(err, source.Unchanged(p.pieces))
 	}}
 }
 
