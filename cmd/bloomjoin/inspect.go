@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,6 +84,8 @@ type filterFacts struct {
 	Normalize    string     `json:"normalize,omitempty"` // rules that normalised strings
 	Hash         string     `json:"hash"`
 	Geometry     string     `json:"geometry"`
+	Multiset     bool       `json:"multiset,omitempty"`
+	Saturated    *uint64    `json:"saturated,omitempty"` // counters of a counting filter that never fall again
 	Blocks       uint64     `json:"blocks"`
 	Keys         uint64     `json:"keys"`
 	Distinct     uint64     `json:"distinct_estimate,omitempty"` // from the registers, or from bits or members if checked
@@ -354,21 +357,32 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		facts.Shards, facts.Of = said.Partial.Held, said.Partial.Of
 		state = fmt.Sprintf("partial: shards %v of %d", said.Partial.Held, said.Partial.Of)
 	}
+	if k := said.Counting; k != nil {
+		facts.Multiset, facts.Saturated = k.Multiset, &k.Saturated
+		if state += ", of a set"; k.Multiset {
+			state = strings.TrimSuffix(state, "set") + "multiset"
+		}
+		state += fmt.Sprintf("; %s saturated", words.Things(int(k.Saturated), "counter"))
+	}
 	i.say("filter", "%s, %s", facts.Kind, state)
 	distinct := ""
 	if len(said.Registers) == len(bloom.Registers{}) {
 		facts.Distinct = uint64(math.Round((*bloom.Registers)(said.Registers).Estimate()))
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", words.Count(said.Keys), distinct)
+	in := "added"
+	if said.Counting != nil {
+		in = "in"
+	}
+	i.say("keys", "%s %s%s", words.Count(said.Keys), in, distinct)
 	if facts.Capacity = said.Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
 	i.say("reveals", "%s", facts.Reveals)
-	if f.Kind() == filters.KindBloom {
+	if f.Kind() != filters.KindExact {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
-	if !check && f.Kind() == filters.KindBloom && f.Sealed() {
+	if !check && f.Kind() != filters.KindExact && f.Sealed() {
 		if err := i.rate(h, facts, lim); err != nil {
 			return err
 		}

@@ -169,7 +169,10 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 // arguments checks that IDs are named, where they are needed.
 func (o *buildFlags) arguments(cmd *cobra.Command, args []string) error {
 	if o.from != "" {
-		return flags.NoArguments(cmd, args)
+		if len(args) > 0 {
+			return flags.Usagef("--from %s takes the place of IDs, got %s (leave one of them out)", o.from, args[0])
+		}
+		return nil
 	}
 	if o.dryRun && o.expect+o.capacity > 0 {
 		return nil

@@ -24,12 +24,10 @@ import (
 
 // updateFlags holds the flags of update.
 type updateFlags struct {
-	add, remove   []string
-	key, tempDir  string
-	out           filterOut
-	ignoreMissing bool
-	ids           flags.IDs
-	keys          flags.Keys
+	add, remove       []string
+	key, out, tempDir string
+	ignoreMissing     bool
+	ids               flags.IDs
 }
 
 func (c *cli) updateCmd() *cobra.Command {
@@ -37,29 +35,29 @@ func (c *cli) updateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update [--remove IDS]... [--add IDS]... -o NEW FILTER",
 		Short: "Remove keys from a counting filter, and add others",
-		Example: `  bloomjoin update --remove gone.txt --add new.txt -o tuesday.bjf monday.bjf
-  bloomjoin update --remove leavers.parquet --key user_id -o users-2.bjf users.bjf`,
+		Long: `Remove keys from a counting filter, and add others. A set does not add a key that
+seems to be in: if that is wrong, removals of others lose it. A multiset adds it.`,
+		Example: `  bloomjoin update --add new.txt -o tuesday.bjf monday.bjf
+  bloomjoin update --remove gone.txt --add new.txt -o new.bjf old.bjf
+  bloomjoin update --remove gone.parquet --key user_id -o new.bjf old.bjf`,
 		Annotations: flags.Docs("filters.md#counting-filters"),
 		Args:        flags.SomeArguments("FILTER"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.update(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.add, "add", nil, "`IDS` file, directory or pattern of keys to add, after removals; may be repeated")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` keys to remove; any that is surely not in fails the update; may be repeated")
-		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "remove the others if some are surely not in; each other key that was never added may then cost keys that are in")
+		f.StringArrayVar(&o.add, "add", nil, "`IDS` keys to add, after the removals: file, directory or pattern; may be repeated")
+		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` keys to remove; one that is surely not in is an error; may be repeated")
+		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "remove the others if some are surely not in")
 		o.ids.Add(f, "strings")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the IDs; COL::TYPE casts (default: the names in the filter)")
-		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out.name, "output", "o", "", "`FILE` the filter file to write, another than FILTER")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write, not FILTER")
 		c.AddForce(f)
-		f.BoolVar(&o.out.uncompressed, "uncompressed", false, "store the counters as they are")
 	})
-	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.out.strict, "strict", false, flags.StrictHelp) })
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
 	of := c.common()
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, _ []string) []string {
@@ -83,19 +81,18 @@ func (o *updateFlags) check(args []string) (open source.Opening, err error) {
 	case o.ignoreMissing && len(o.remove) == 0:
 		return open, flags.Usagef("--ignore-missing: no keys are removed (give --remove IDS, or leave the flag out)")
 	}
-	if err := errors.Join(filterOutput(o.out.name), o.ids.Check(&open, all)); err != nil {
+	if err := errors.Join(filterOutput(o.out), o.ids.Check(&open, all)); err != nil {
 		return open, err
 	}
-	var columns []keys.Column
-	if o.key != "" {
-		if columns, err = keys.ParseColumns(o.key); err != nil {
-			return open, flags.Usagef("--key: %w", err)
-		}
-		if _, err := flags.KeyTypes(o.ids.KeyType, columns); err != nil {
-			return open, err
-		}
+	if o.key == "" {
+		return open, flags.CheckTypes(o.ids.KeyType)
 	}
-	return open, o.keys.Check(columns)
+	columns, err := keys.ParseColumns(o.key)
+	if err != nil {
+		return open, flags.Usagef("--key: %w", err)
+	}
+	_, err = flags.KeyTypes(o.ids.KeyType, columns)
+	return open, err
 }
 
 // updateReport is the JSON report of update.
@@ -119,7 +116,7 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	if err := c.Spare(o.out.name, slices.Concat(args, o.add, o.remove)...); err != nil {
+	if err := c.Spare(o.out, slices.Concat(args, o.add, o.remove)...); err != nil {
 		return err
 	}
 	f, err := filters.Load(ctx, c.Store(), args[0], filters.Limits{MaxBytes: uint64(budget), Counters: true})
@@ -150,23 +147,19 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	r := updateReport{Removed: u.Removed, Missing: u.Missing, Unnoticed: u.Unnoticed, Added: u.Added, Present: u.Present, Mistaken: u.Mistaken}
-	return c.putFilter(ctx, "update", start, o.out, f, builds.Count(f), func(b buildReport) any {
+	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(b buildReport) any {
 		r.buildReport = b
 		r.BytesRead, r.BadLines = read+session.BytesRead(files), session.BadLinesOf(files, o.ids.SkipBad)
 		c.SayBad(r.BadLines)
-		c.Say("  removed %s%s, added %s%s", words.Things(int(u.Removed), "key"), aside(u.Missing, "were not in, nor perhaps", u.Unnoticed, "of the removed"),
-			words.Things(int(u.Added), "key"), aside(u.Present, "seem to be in already, perhaps wrongly", u.Mistaken, "of them"))
+		c.Say("  removed %s, %s were not in; added %s, %s seem to be in already", words.Count(u.Removed), words.Count(u.Missing), words.Count(u.Added), words.Count(u.Present))
+		if u.Unnoticed >= 0.5 {
+			c.Warn("about %.0f of the removed keys were not in either: keys that are in may have been lost with them", u.Unnoticed)
+		}
+		if u.Mistaken >= 0.5 {
+			c.Warn("about %.0f keys to add only seem to be in: they are not added, and are lost once keys like them are removed (a filter that was built with --multiset adds them)", u.Mistaken)
+		}
 		return r
 	})
-}
-
-// aside returns what the summary says of keys that were left out, and of how many others are
-// expected to be mistaken for members.
-func aside(n uint64, what string, expected float64, of string) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%s %s %.2g %s)", words.Count(n), what, expected, of)
 }
 
 // leastList is the least memory in bytes for the lists of an update.
@@ -176,7 +169,7 @@ const leastList = 4 << 20
 // the files, after an error, too.
 func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, name string, open source.Opening, memory int64) (remove, add *builds.Plan, files []*source.File, err error) {
 	opts := builds.Options{
-		Key: o.key, Kind: codec.KindCounting, Normalize: f.Facts().Rule, IgnoreCase: o.keys.IgnoreCase, NullMisfits: o.keys.NullMisfits(),
+		Key: o.key, Kind: codec.KindCounting, Normalize: f.Facts().Rule,
 		Threads: c.Threads, TempDir: o.tempDir, Memory: memory,
 	}
 	if opts.Key == "" {
@@ -189,7 +182,7 @@ func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, nam
 	if open.Types, err = flags.KeyTypes(o.ids.KeyType, columns); err != nil {
 		return nil, nil, nil, err
 	}
-	open.Column, open.IgnoreCase, open.Stdin = columns[len(columns)-1].Name(), o.keys.IgnoreCase, c.Stdin
+	open.Column, open.Stdin = columns[len(columns)-1].Name(), c.Stdin
 	var lists [2][]*source.File
 	for i, names := range [][]string{o.remove, o.add} {
 		if len(names) > 0 {
@@ -199,7 +192,7 @@ func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, nam
 			files = append(files, lists[i]...)
 		}
 	}
-	if err := errors.Join(o.ids.Apply(files), c.Spare(o.out.name, each.Slice(files, (*source.File).Name)...)); err != nil {
+	if err := errors.Join(o.ids.Apply(files), c.Spare(o.out, each.Slice(files, (*source.File).Name)...)); err != nil {
 		return nil, nil, files, err
 	}
 	var plans [2]*builds.Plan

@@ -167,7 +167,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 	if op == Intersect || op == Difference {
 		i := slices.IndexFunc(parts, counts)
 		return nil, faults.Unsupported(fault.At{File: parts[i].name}, "the %s of a counting filter", op.noun()).
-			WithHint("make a plain filter of it, see {Plain}; keys that were added are taken away with {Subtract}")
+			WithHint("make it plain with {Plain}; {Subtract} removes keys that were added")
 	}
 	first := parts[0].about.Facts()
 	var errs []error
@@ -210,6 +210,13 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 func countsAlike(first, p *part, op SetOp) error {
 	at := fault.At{File: p.name}
 	a, b := first.about.Facts(), p.about.Facts()
+	if !counts(*p) {
+		return faults.Mismatch(at, "filter to combine with a counting one", "kind counting", p.about.Kind().String()).
+			WithHint("make the counting one plain with {Plain}, or build this one with {Kind counting}")
+	}
+	if !counts(*first) {
+		return nil // reported of the first
+	}
 	mode := func(f *filters.Facts) string {
 		if f.Counting.Multiset {
 			return "a multiset"
@@ -217,12 +224,6 @@ func countsAlike(first, p *part, op SetOp) error {
 		return "a set"
 	}
 	switch {
-	case !counts(*p):
-		return faults.Mismatch(at, "filter to combine with a counting one", "a counting filter", "kind "+p.about.Kind().String()).
-			WithHint("make a plain filter of the counting one, see {Plain}, or build this one with {Kind counting}")
-	case !counts(*first):
-		return faults.Mismatch(fault.At{File: first.name}, "filter to combine with a counting one", "a counting filter", "kind "+first.about.Kind().String()).
-			WithHint("make a plain filter of the counting one, see {Plain}, or build this one with {Kind counting}")
 	case op == Union && !b.Counting.Multiset && p != first:
 		return faults.Mismatch(at, "counting filter to unite", "a multiset", "a set: a key in both would be counted twice").
 			WithHint("build one filter from all ID sets, or build each with {Multiset}")

@@ -122,10 +122,10 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 	}
 	u.Removed, u.Missing, u.Unnoticed = change.Done, change.Left, mistaken(change.Left, p, change.Done)
 	if u.Missing > 0 && !ignoreMissing {
-		return u, faults.Errorf("%w: %d of %d; nothing is changed", ErrMissing, u.Missing, u.Missing+u.Removed)
+		return u, faults.Errorf("%w: %d of %d", ErrMissing, u.Missing, u.Missing+u.Removed)
 	}
 	if short || u.Removed > facts.Keys {
-		return u, faults.Errorf("%w: some only seem to be in, as their removal would lower counters below 0; nothing is changed", ErrMissing)
+		return u, faults.Errorf("%w: some only seem to be in, as their removal would lower counters below 0 (remove only keys that were added)", ErrMissing)
 	}
 	if err := f.SetCounters(c, multiset); err != nil {
 		return u, err
