@@ -16,7 +16,7 @@ import (
 func (o *buildFlags) checkCounting() error {
 	switch {
 	case o.multiset && o.kind != "counting":
-		return flags.Usagef("--multiset is for --kind counting, which counts keys")
+		return flags.Usagef("--multiset needs --kind counting, which counts keys (give both)")
 	case o.kind != "counting":
 		return nil
 	case o.geometry == "split-512":

@@ -94,7 +94,7 @@ func (o Options) check() error {
 	case o.Kind == codec.KindCounting && o.MaxSize != 0 && o.MaxSize < counting.BlockBytes:
 		return faults.Errorf("{MaxSize} of a counting filter: want %d bytes or more, got %d", counting.BlockBytes, o.MaxSize)
 	case o.Multiset && o.Kind != codec.KindCounting:
-		return faults.Errorf("{Multiset} is for {Kind counting}, which counts keys")
+		return faults.Errorf("{Multiset} needs {Kind counting}, which counts keys (give both)")
 	case o.Kind == codec.KindCounting && !o.Multiset && !sealing(o.Shard):
 		return faults.Errorf("{Shard} of {Kind counting} needs {Multiset}: a set counts each key once, and shards may have keys in common")
 	}

@@ -137,7 +137,7 @@ func combineCounts(ctx context.Context, parts []part, subtract bool, lim filters
 		err := parts[i].countInto(ctx, c, subtract && i > 0)
 		if errors.Is(err, counting.ErrShort) {
 			err = faults.Mismatch(fault.At{File: parts[i].name}, "counters to subtract", "none above those of "+parts[0].name, "some: it has keys that are not in").
-				WithHint("subtract filters of keys that were added, each as often")
+				WithHint("name only filters whose keys were added, each as often")
 		}
 		if err != nil {
 			return nil, err
@@ -194,7 +194,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 			facts.Keys += p.Keys
 		case p.Keys > facts.Keys:
 			return nil, faults.Mismatch(fault.At{File: parts[i+1].name}, "keys to subtract", fmt.Sprintf("at most the %d that are in", facts.Keys), fmt.Sprint(p.Keys)).
-				WithHint("subtract filters of keys that were added, each as often")
+				WithHint("name only filters whose keys were added, each as often")
 		default:
 			facts.Keys -= p.Keys
 		}

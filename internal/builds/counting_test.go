@@ -380,7 +380,7 @@ func TestCountingRefusals(t *testing.T) {
 	_, err = CombineFiles(t.Context(), s, Union, []string{"multi", "multi"}, filters.Limits{MaxBytes: 1000})
 	refused(t, "little memory", err, fault.ErrMemory, "Memory")
 	for what, o := range map[string]Options{
-		"needs Multiset": {Key: "id", Kind: codec.KindCounting, Shard: dataset.Shard{Of: 2}, Expect: 9}, "Multiset is for": {Key: "id", Multiset: true},
+		"needs Multiset": {Key: "id", Kind: codec.KindCounting, Shard: dataset.Shard{Of: 2}, Expect: 9}, "Multiset needs": {Key: "id", Multiset: true},
 		"split-256": {Key: "id", Kind: codec.KindCounting, Geometry: codecbloom.Split512}, "MaxSize of": {Key: "id", Kind: codec.KindCounting, MaxSize: 127},
 	} {
 		if _, err := plan(t, s, []string{"ids"}, o); err == nil || !strings.Contains(err.Error(), what) {
