@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -357,24 +356,13 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		facts.Shards, facts.Of = said.Partial.Held, said.Partial.Of
 		state = fmt.Sprintf("partial: shards %v of %d", said.Partial.Held, said.Partial.Of)
 	}
-	if k := said.Counting; k != nil {
-		facts.Multiset, facts.Saturated = k.Multiset, &k.Saturated
-		if state += ", of a set"; k.Multiset {
-			state = strings.TrimSuffix(state, "set") + "multiset"
-		}
-		state += fmt.Sprintf("; %s saturated", words.Things(int(k.Saturated), "counter"))
-	}
-	i.say("filter", "%s, %s", facts.Kind, state)
+	i.say("filter", "%s, %s%s", facts.Kind, state, facts.counting(said.Counting))
 	distinct := ""
 	if len(said.Registers) == len(bloom.Registers{}) {
 		facts.Distinct = uint64(math.Round((*bloom.Registers)(said.Registers).Estimate()))
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	in := "added"
-	if said.Counting != nil {
-		in = "in"
-	}
-	i.say("keys", "%s %s%s", words.Count(said.Keys), in, distinct)
+	i.say("keys", "%s %s%s", words.Count(said.Keys), facts.keysAre(), distinct)
 	if facts.Capacity = said.Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
@@ -408,6 +396,23 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		i.say("checked", "all checksums hold")
 	}
 	return nil
+}
+
+// counting records what a counting filter says, and describes it; k is nil for other kinds.
+func (f *filterFacts) counting(k *filters.Counting) string {
+	if k == nil {
+		return ""
+	}
+	f.Multiset, f.Saturated = k.Multiset, &k.Saturated
+	return fmt.Sprintf(", %s; %s saturated", k.Mode(), words.Things(int(k.Saturated), "counter"))
+}
+
+// keysAre returns what the number of keys counts.
+func (f *filterFacts) keysAre() string {
+	if f.Saturated != nil {
+		return "in"
+	}
+	return "added"
 }
 
 // readForRate is the size of bits that are read for their false-positive rate.

@@ -217,18 +217,12 @@ func countsAlike(first, p *part, op SetOp) error {
 	if !counts(*first) {
 		return nil // reported of the first
 	}
-	mode := func(f *filters.Facts) string {
-		if f.Counting.Multiset {
-			return "a multiset"
-		}
-		return "a set"
-	}
 	switch {
 	case op == Union && !b.Counting.Multiset && p != first:
 		return faults.Mismatch(at, "counting filter to unite", "a multiset", "a set: a key in both would be counted twice").
 			WithHint("build one filter from all ID sets, or build each with {Multiset}")
-	case mode(a) != mode(b):
-		return faults.Mismatch(at, "counting filter", mode(a)+" as in "+first.name, mode(b)).WithHint("build both with {Multiset}, or none")
+	case a.Counting.Multiset != b.Counting.Multiset:
+		return faults.Mismatch(at, "counting filter", a.Counting.Mode()+" as in "+first.name, b.Counting.Mode()).WithHint("build both with {Multiset}, or none")
 	case a.Params != b.Params || op == Union && a.Capacity != b.Capacity:
 		return faults.Mismatch(at, "size of the filter", fmt.Sprintf("%s as in %s", sizeOf(a), first.name), sizeOf(b)).
 			WithHint("build both with the same {Expect} or {Expect+Room} and the same {FPR}")

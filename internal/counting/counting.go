@@ -196,7 +196,7 @@ func (f *Filter) Change(way Way) *Change { return &Change{of: f, way: way} }
 // Add takes the next keys. ErrShort means that the content of the filter is now undefined.
 func (c *Change) Add(keys Run) (err error) {
 	for i, h := range keys.Hashes {
-		block, at := c.of.params.Place(h)
+		block, at := bloom.Place(h, c.of.params.Blocks)
 		if c.now == nil || block != c.block {
 			c.block, c.now = block, (*[blockWords]uint64)(c.of.words[block*blockWords:])
 			c.before = *c.now
@@ -224,7 +224,7 @@ func (c *Change) Add(keys Run) (err error) {
 }
 
 // contains reports whether no counter at the given places is 0.
-func contains(block *[blockWords]uint64, at *[bloom.BitsPerKey]uint16) bool {
+func contains(block *[blockWords]uint64, at *[bloom.BitsPerKey]uint8) bool {
 	for _, c := range at {
 		if block[c/16]>>(c%16*4)&Most == 0 {
 			return false

@@ -42,7 +42,7 @@ func newModel(p bloom.Params) *model {
 }
 
 func (m *model) places(h uint64) (all [8]uint64) {
-	block, at := m.params.Place(h)
+	block, at := bloom.Place(h, m.params.Blocks)
 	for i, k := range at {
 		all[i] = block<<8 | uint64(k)
 	}

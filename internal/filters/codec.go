@@ -83,6 +83,14 @@ type Counting struct {
 	Saturated uint64 // counters that never fall again
 }
 
+// Mode returns "a set" or "a multiset".
+func (c *Counting) Mode() string {
+	if c.Multiset {
+		return "a multiset"
+	}
+	return "a set"
+}
+
 // Capacity is the room of a filter for further keys. With Blocks blocks, it has at
 // most the requested false-positive rate for up to Keys distinct keys.
 type Capacity struct {
