@@ -104,7 +104,8 @@ type Options struct {
 	Seed uint64
 	// Expect is an upper bound on the number of keys. 0: the number of rows,
 	// or, where that is not known in advance (text files, keys from a program),
-	// the number of keys, which then wait until all are read.
+	// the number of keys, which then wait until all are read; for a counting set, the
+	// number of different keys.
 	Expect uint64
 	// Uncounted means that an unknown part of the rows is added, so the number
 	// of keys is counted while they are added. Expect is then ignored.

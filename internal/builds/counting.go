@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -25,6 +26,12 @@ func (s Spec) bytes(p bloom.Params) uint64 {
 		return filters.CountingBytes(p)
 	}
 	return p.Bytes()
+}
+
+// newList returns the list of a counting filter's hashes.
+func (b *Builder) newList() *counting.List {
+	b.spill = spill.New(b.plan.opts.TempDir, "hashes of keys, which are sorted on disk (raise {Memory}, or name a directory with room by {TempDir})")
+	return counting.NewList(b.spec.Multiset, b.spill, b.memory.most/backlogPart)
 }
 
 // count makes a counting filter of the list. Without Expect, that of a set is sized for the

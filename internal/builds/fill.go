@@ -132,7 +132,7 @@ func (p *Plan) builder() *Builder {
 		b.sharing = Private // of waiting keys
 	}
 	if p.Spec.Want == filters.KindCounting {
-		b.sharing, b.list = Private, counting.NewList(p.Spec.Multiset, b.spill, b.memory.most/backlogPart)
+		b.sharing, b.list = Private, b.newList()
 	}
 	return b
 }

@@ -83,6 +83,9 @@ func oneForm(t *testing.T, b []byte) {
 	if err != nil || d != h.Digest() {
 		t.Fatalf("digest %x, header %x, error %v", d, h.Digest(), err)
 	}
+	if bits, err := h.Load(Limits{MaxBytes: 1 << 22}); err != nil || bits.FPR() != f.FPR() || bits.Bloom().Params() != f.Bloom().Params() {
+		t.Fatalf("loaded without counters: %v", err)
+	}
 	again := encode(t, f, Options{Uncompressed: true})
 	if h.Version != formatVersion || len(h.Skipped) > 0 {
 		return // other bytes are not kept, by design
