@@ -140,11 +140,13 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 	add.SetProgress(done)
 	u, err := builds.Update(ctx, f, remove, add, o.ignoreMissing)
 	end()
-	if errors.Is(err, builds.ErrMissing) && u.Missing > 0 {
-		err = fmt.Errorf("%w (remove only keys that were added; --ignore-missing removes those that are in)", err)
+	if errors.Is(err, builds.ErrMissing) {
+		if err = fmt.Errorf("%s: %w", args[0], err); u.Missing > 0 && !o.ignoreMissing {
+			err = fmt.Errorf("%w (remove only keys that were added; --ignore-missing removes those that are in)", err)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
+		return err
 	}
 	r := updateReport{Removed: u.Removed, Missing: u.Missing, Unnoticed: u.Unnoticed, Added: u.Added, Present: u.Present, Mistaken: u.Mistaken}
 	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(b buildReport) any {
@@ -180,7 +182,7 @@ func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, nam
 		return nil, nil, nil, fmt.Errorf("%s: its key has no usable name: give --key COL: %w", name, err)
 	}
 	if open.Types, err = flags.KeyTypes(o.ids.KeyType, columns); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, errors.New(name + ": " + err.Error()) // no longer wrong usage: the filter was opened
 	}
 	open.Column, open.Stdin = columns[len(columns)-1].Name(), c.Stdin
 	var lists [2][]*source.File
