@@ -155,10 +155,10 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 		c.SayBad(r.BadLines)
 		c.Say("  removed %s, %s were not in; added %s, %s seem to be in already", words.Count(u.Removed), words.Count(u.Missing), words.Count(u.Added), words.Count(u.Present))
 		if u.Unnoticed >= 0.5 {
-			c.Warn("about %.0f of the removed keys were not in either: keys that are in may have been lost with them", u.Unnoticed)
+			c.Warn("about %s of the removed keys were not in either: keys that share their counters may be lost", words.Count(uint64(u.Unnoticed+0.5)))
 		}
 		if u.Mistaken >= 0.5 {
-			c.Warn("about %.0f keys to add only seem to be in: they are not added, and are lost once keys like them are removed (a filter that was built with --multiset adds them)", u.Mistaken)
+			c.Warn("about %s keys to add only seem to be in, and are not added: they are lost once keys that share their counters are removed (filters built with --multiset add them)", words.Count(uint64(u.Mistaken+0.5)))
 		}
 		return r
 	})

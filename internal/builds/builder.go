@@ -118,7 +118,7 @@ func (s Spec) integer() bool {
 
 // exact reports whether the keys are stored exactly as long as that is cheap.
 func (s Spec) exact() bool {
-	return s.integer() && s.Want != filters.KindBloom && (s.Want == filters.KindExact || !s.sparse)
+	return s.integer() && s.Want != filters.KindBloom && s.Want != filters.KindCounting && (s.Want == filters.KindExact || !s.sparse)
 }
 
 // check returns an error if no filter can fulfil the spec.

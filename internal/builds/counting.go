@@ -195,10 +195,9 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 	}
 	for i := range parts[1:] {
 		p := parts[i+1].about.Facts()
-		facts.FPRAsked = max(facts.FPRAsked, p.FPRAsked)
 		switch {
 		case op == Union:
-			facts.Keys += p.Keys
+			facts.Keys, facts.FPRAsked = facts.Keys+p.Keys, max(facts.FPRAsked, p.FPRAsked)
 		case p.Keys > facts.Keys:
 			return nil, faults.Mismatch(fault.At{File: parts[i+1].name}, "keys to subtract", fmt.Sprintf("at most the %d that are in", facts.Keys), fmt.Sprint(p.Keys)).
 				WithHint("name only filters whose keys were added, each as often")

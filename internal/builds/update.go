@@ -116,7 +116,8 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 	multiset := facts.Counting.Multiset
 	facts.BuildID, facts.Parents = [32]byte{}, nil // equal counters are equal files
 	p := f.FPR()
-	change, short, err := step(ctx, f, counting.Remove, remove)
+	f.SetBloom(nil) // the bits are made anew
+	change, short, err := step(ctx, f, c.Change(counting.Remove), remove)
 	if err != nil {
 		return u, err
 	}
@@ -135,7 +136,8 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 		way = counting.AddAll
 	}
 	p = f.FPR()
-	if change, _, err = step(ctx, f, way, add); err != nil {
+	f.SetBloom(nil)
+	if change, _, err = step(ctx, f, c.Change(way), add); err != nil {
 		return u, err
 	}
 	u.Added, u.Present, u.Mistaken = change.Done, change.Left, mistaken(change.Done, p, change.Left)
@@ -153,8 +155,7 @@ func mistaken(n uint64, p float64, most uint64) float64 {
 }
 
 // step changes the counters of a filter by the keys of a reader.
-func step(ctx context.Context, f *filters.Filter, way counting.Way, r reader) (change *counting.Change, short bool, err error) {
-	change = f.Counters().Change(way)
+func step(ctx context.Context, f *filters.Filter, change *counting.Change, r reader) (_ *counting.Change, short bool, err error) {
 	if r.read == nil {
 		return change, false, nil
 	}

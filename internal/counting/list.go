@@ -16,7 +16,7 @@ import (
 
 const (
 	partBits = 8       // a list is divided by so many top bits of its hashes
-	buffered = 1 << 10 // hashes of a part that an Adder holds
+	buffered = 1 << 8  // hashes of a part that an Adder holds
 	foldMost = 1 << 20 // hashes from disk that are sorted at a time
 )
 
@@ -82,7 +82,7 @@ func (r Run) with(raw []uint64, multiset bool) (out Run) {
 }
 
 // NewList returns an empty list, which keeps copies of hashes apart if it is of a multiset.
-// It takes up to most bytes of memory, beside 2 MiB for each Adder; 0: no limit.
+// It takes up to most bytes of memory, beside 512 KiB for each Adder; 0: no limit.
 func NewList(multiset bool, disk *spill.File, most uint64) *List {
 	return &List{multiset: multiset, disk: disk, most: most}
 }
