@@ -214,7 +214,7 @@ func (m *machine) merge(subtract bool) {
 // A million random additions, removals and merges leave the counters of a map, and the bits
 // of a filter that was built from the remaining keys.
 func TestStateMachine(t *testing.T) {
-	steps := cases.Count(1_000, 4_000, 40_000) // of up to 60 keys
+	steps := cases.Count(1_000, 9_000, 40_000) // of up to 60 keys: more than a million in all
 	for _, multiset := range []bool{false, true} {
 		for _, blocks := range []uint64{1, 7, 144} {
 			r := rand.New(rand.NewPCG(blocks, 1))
