@@ -410,8 +410,8 @@ func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []s
 // lose no key as long as only keys that are in are removed.
 //
 // Keys to remove that are certainly not in are an error that wraps [ErrMissing]. Others that
-// are not in look like members at the rate of FPR: removing one makes counters too low, by
-// which keys that share them may be lost.
+// are not in look like members at the rate of FPR: removing one makes counters too low, so
+// keys that share them may be lost.
 func Update(ctx context.Context, f *codec.Filter, remove, add key.Values) (*codec.Filter, error) {
 	g, err := builds.UpdateValues(ctx, (*filters.Filter)(f), keys.Values(remove), keys.Values(add))
 	return (*codec.Filter)(g), err

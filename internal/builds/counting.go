@@ -102,7 +102,8 @@ func Plain(f *filters.Filter) (*filters.Filter, error) {
 	}
 	bits, g := f.Bloom(), f.Header()
 	if f.Kind() != filters.KindCounting || bits == nil {
-		return nil, faults.Mismatch(fault.At{}, "filter to make a plain one of", "a counting filter", f.Kind().String())
+		return nil, faults.Mismatch(fault.At{}, "filter to make a plain one of", "a counting filter", f.Kind().String()).
+			WithHint("name one that was built with {Kind counting}")
 	}
 	facts := g.Facts()
 	facts.Want, facts.Counting, facts.BuildID = filters.KindBloom, nil, [32]byte{}
