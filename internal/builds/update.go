@@ -126,7 +126,7 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 		return u, faults.Errorf("%w: %d of %d", ErrMissing, u.Missing, u.Missing+u.Removed)
 	}
 	if short || u.Removed > facts.Keys {
-		return u, faults.Errorf("%w: some only seem to be in, as their removal would lower counters below 0 (remove only keys that were added)", ErrMissing)
+		return u, faults.Errorf("%w: counters would fall below 0, so some only seem to be in, or are removed more often than added (remove only keys that were added)", ErrMissing)
 	}
 	if err := f.SetCounters(c, multiset); err != nil {
 		return u, err
