@@ -263,7 +263,10 @@ func TestUpdateMissing(t *testing.T) {
 	// The same key too often.
 	o = countingOptions(true)
 	f, _ = build(t, s, []string{"base"}, o)
-	_, err = UpdateValues(t.Context(), f, keys.Int64s(make([]int64, 3)), keys.Values{})
+	none, err := UpdateValues(t.Context(), f, keys.Int64s(make([]int64, 3)), keys.Values{})
+	if none != nil {
+		t.Error("a filter beside an error")
+	}
 	refused(t, "more removals than additions", err, ErrMissing, "below 0")
 	// A saturated counter never falls.
 	many, err := UpdateValues(t.Context(), f, keys.Values{}, keys.Int64s(make([]int64, 20)))

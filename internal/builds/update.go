@@ -34,10 +34,9 @@ type Updated struct {
 // Update removes the keys of one plan from a counting filter, and then adds those of another.
 // Either may be nil. After an error f must not be used. Keys that are certainly not in are an
 // error that wraps [ErrMissing], unless ignoreMissing is set.
-func Update(ctx context.Context, f *filters.Filter, remove, add *Plan, ignoreMissing bool) (u Updated, err error) {
+func Update(ctx context.Context, f *filters.Filter, remove, add *Plan, ignoreMissing bool) (Updated, error) {
 	stopped.Needs(ctx, "builds.Update")
-	u, err = update(ctx, f, ignoreMissing, remove.reader(ctx), add.reader(ctx))
-	return u, err
+	return update(ctx, f, ignoreMissing, remove.reader(ctx), add.reader(ctx))
 }
 
 // UpdateValues is [Update] of values, which leaves f as it is.
@@ -62,8 +61,10 @@ func UpdateValues(ctx context.Context, f *filters.Filter, remove, add keys.Value
 			return w.Add(v)
 		}}
 	}
-	_, err := update(ctx, g, false, of(remove), of(add))
-	return g, err
+	if _, err := update(ctx, g, false, of(remove), of(add)); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // reader reads the keys of a step into a builder's list. The zero reader has none.
