@@ -42,6 +42,9 @@ func Update(ctx context.Context, f *filters.Filter, remove, add *Plan, ignoreMis
 // UpdateValues is [Update] of values, which leaves f as it is.
 func UpdateValues(ctx context.Context, f *filters.Filter, remove, add keys.Values) (*filters.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.Update")
+	if err := f.Usable(fault.At{}); err != nil {
+		return nil, err
+	}
 	if f.Counters() == nil {
 		return nil, errNoCounters(f)
 	}
