@@ -2,6 +2,7 @@ package filterbuild_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -170,4 +171,36 @@ func ExampleCombine() {
 	fmt.Println(both.Count().Keys, gone.Count().Keys)
 	// Output:
 	// 4 2
+}
+
+// Keys are removed from a counting filter, of which a plain one is made at last.
+func ExampleUpdate() {
+	ctx := context.Background()
+	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "user::string", Kind: codec.KindCounting, Multiset: true, Expect: 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	if err := filterbuild.AddSeq(ctx, b, slices.Values([]string{"ada", "bob", "eve"})); err != nil {
+		log.Fatal(err)
+	}
+	f, _, err := b.Finish(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if f, err = filterbuild.Update(ctx, f, key.Strings([]string{"eve"}), key.Strings([]string{"kim"})); err != nil {
+		log.Fatal(err)
+	}
+	_, err = filterbuild.Update(ctx, f, key.Strings([]string{"eve"}), key.Values{})
+	fmt.Println(errors.Is(err, filterbuild.ErrMissing), err)
+	plain, err := filterbuild.Plain(f)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(plain.Kind(), "filter of", plain.Added(), "keys")
+	fmt.Println(plain.Contains(key.Strings([]string{"ada", "bob", "eve", "kim"}), nil))
+	// Output:
+	// true keys to remove are not in the filter: 1 of 1
+	// bloom filter of 3 keys
+	// [true true false true] <nil>
 }

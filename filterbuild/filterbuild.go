@@ -56,6 +56,8 @@ var (
 	ErrUncounted = builds.ErrUncounted
 	// ErrRate: more false positives than asked for.
 	ErrRate = builds.ErrRate
+	// ErrMissing: keys to remove are not in the filter.
+	ErrMissing = builds.ErrMissing
 )
 
 // Options are the options of a build. Only Key is required.
@@ -90,6 +92,9 @@ type Options struct {
 	FPR     float64
 	MaxSize uint64
 	Kind    codec.Kind
+	// Multiset makes a counting filter count a key each time that it is added, so that as many
+	// removals remove it. Otherwise it is a set: adding a key that seems to be in does nothing.
+	Multiset bool
 	// Geometry of a Bloom filter; 0: Split512, which is smaller, for rates up
 	// to 0.1 %, otherwise Split256, which is faster. The rate alone decides, so
 	// all shards choose the same.
@@ -99,7 +104,8 @@ type Options struct {
 	Seed uint64
 	// Expect is an upper bound on the number of keys. 0: the number of rows,
 	// or, where that is not known in advance (text files, keys from a program),
-	// the number of keys, which then wait until all are read.
+	// the number of keys, which then wait until all are read; for a counting set, the
+	// number of different keys.
 	Expect uint64
 	// Uncounted means that an unknown part of the rows is added, so the number
 	// of keys is counted while they are added. Expect is then ignored.
@@ -357,6 +363,10 @@ const (
 	// false positives, which may be keys of the difference, and bits that keys share cannot
 	// be cleared.
 	Difference = SetOp(builds.Difference)
+	// Subtract takes the keys of counting filters from the first one, which must have them: the
+	// counters are then those of a build without the keys, unless some are saturated. Keys of
+	// the others that are not in are noticed only if a counter would fall below 0.
+	Subtract = SetOp(builds.Subtract)
 )
 
 // Combine applies op to sealed filters over the same kind of key. If all are
@@ -374,6 +384,9 @@ const (
 // and so has a difference. Exact sets become bits of that size once the bits
 // are the better filter. A union that would lose room is refused.
 //
+// Counting filters can be united with each other if they are multisets, whose copies of a key
+// add up, and subtracted. Their capacities and rates must be the same.
+//
 // A union or intersection of one filter, or of several with one digest, is the first of
 // them itself. Otherwise the result shares no memory with the filters. They do not change.
 func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
@@ -387,4 +400,27 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (*codec.Filter, error) {
 	f, err := builds.CombineFiles(ctx, store, builds.SetOp(op), names, filters.Limits{MaxBytes: lim.MaxBytes})
 	return (*codec.Filter)(f), err
+}
+
+// Update returns a counting filter from which keys are removed, and to which others are then
+// added; f does not change. The order of the values does not matter, and what is in is judged
+// before each of the two steps. In a set, a value counts once, and one that seems to be in is
+// not added. If it only seems so, as happens at the rate of [codec.Filter.FPR], it is lost once
+// keys that share its counters are removed, and its own removal may lose such keys. Multisets
+// lose no key as long as only keys that are in are removed.
+//
+// Keys to remove that are certainly not in are an error that wraps [ErrMissing]. Others that
+// are not in look like members at the rate of FPR: removing one makes counters too low, so
+// keys that share them may be lost.
+func Update(ctx context.Context, f *codec.Filter, remove, add key.Values) (*codec.Filter, error) {
+	g, err := builds.UpdateValues(ctx, (*filters.Filter)(f), keys.Values(remove), keys.Values(add))
+	return (*codec.Filter)(g), err
+}
+
+// Plain returns the Bloom filter of a finished counting filter: its bits are those of a build
+// from the keys that are in with the same Expect and rate in [bloom.Split256], if no counter is
+// saturated. It has neither registers nor a key range.
+func Plain(f *codec.Filter) (*codec.Filter, error) {
+	g, err := builds.Plain((*filters.Filter)(f))
+	return (*codec.Filter)(g), err
 }

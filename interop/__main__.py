@@ -15,11 +15,11 @@ from common import cases, harness, properties, readers
 from files import engine, flights, formats, hive, identity, lake, pages, privacy, text
 from joins import arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
-from runs import builds, commits, growing, histories, seams, shards, usage
+from runs import builds, commits, counting, growing, histories, seams, shards, usage
 from writers import writers
 
 MODULES = (
-    usage, seams, keys, numberkeys, casts, joins, arrowjoins, normalize, text, formats, shards, builds, identity, pages, pagejoins, engine,
+    usage, seams, keys, numberkeys, casts, joins, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages, pagejoins, engine,
     privacy, flights, hive, where, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 

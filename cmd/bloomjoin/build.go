@@ -36,7 +36,8 @@ type buildFlags struct {
 	key, tempDir, normalize, maxSize, kind, geometry, shard, out string
 	fpr                                                          float64
 	expect, capacity                                             flags.Count
-	uncompressed, noKeyRange, strict, dryRun                     bool
+	uncompressed, noKeyRange, strict, dryRun, multiset           bool
+	from                                                         string
 	ids                                                          flags.IDs
 	keys                                                         flags.Keys
 	inputs                                                       flags.Inputs
@@ -53,6 +54,9 @@ func (c *cli) buildCmd() *cobra.Command {
 		Annotations: flags.Docs("commands.md#build"),
 		Args:        o.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.from != "" {
+				return c.buildPlain(cmd, &o)
+			}
 			if o.dryRun {
 				return c.dryBuild(cmd, &o, args)
 			}
@@ -74,7 +78,10 @@ func (c *cli) buildCmd() *cobra.Command {
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
-		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
+		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom, exact or counting (keys can be removed)")
+		f.BoolVar(&o.multiset, "multiset", false, "count each addition of a key, in a counting filter (default: a key is in once)")
+		f.StringVar(&o.from, "from", "", "`FILTER` make the plain filter of a counting one, in place of IDs")
+
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
 		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
 		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
@@ -131,10 +138,10 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		return opts, open, err
 	}
 	opts.Geometry = codecbloom.Geometry(geometry)
-	if opts.MaxSize, err = filterSizeOf(o.maxSize, geometry); err != nil {
+	if opts.MaxSize, err = filterSizeOf(o.maxSize, geometry, o.kind); err != nil {
 		return opts, open, err
 	}
-	if err := flags.OneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
+	if err := flags.OneOf("kind", o.kind, kinds...); err != nil {
 		return opts, open, err
 	}
 	switch o.kind {
@@ -142,8 +149,13 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		opts.Kind = codec.KindBloom
 	case "exact":
 		opts.Kind = codec.KindExact
+	case "counting":
+		opts.Kind, opts.Multiset = codec.KindCounting, o.multiset
 	}
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
+		return opts, open, err
+	}
+	if err := o.checkCounting(); err != nil {
 		return opts, open, err
 	}
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
@@ -153,6 +165,9 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
 	return opts, open, err
 }
+
+// kinds are the values of --kind.
+var kinds = []string{"auto", "bloom", "exact", "counting"}
 
 // lineKey is the default name of the key if there is one ID a line.
 const lineKey = "id"

@@ -100,7 +100,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 		geometries = append(geometries, g.String())
 	}
 	of := c.common()
-	of["kind"], of["geometry"] = flags.Choices("auto", "bloom", "exact"), flags.Choices(geometries...)
+	of["kind"], of["geometry"] = flags.Choices(kinds...), flags.Choices(geometries...)
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
 		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.Format), Encoding: o.ids.Encoding}})
 	})

@@ -162,6 +162,8 @@ func filterErrors() []errorGroup {
 			failed("A union with a partial filter", "bloomjoin merge --union -o both.bjf users.bjf part-0.bjf"),
 			failed("A union of unlike rooms", "bloomjoin merge --union -o both.bjf room.bjf users.bjf"),
 			failed("A difference of Bloom filters", "bloomjoin merge --difference -o rest.bjf exact.bjf users.bjf"),
+			{about: "A key to remove that is not in", setup: []string{"bloomjoin build --key user_id --kind counting --expect 2000 -o counting.bjf logs/monday.parquet"},
+				cmd: "bloomjoin update --remove logs/tuesday.parquet -o new.bjf counting.bjf", exit: session.ExitFailed},
 			failed("Parts that are not filters", "bloomjoin merge -o all.bjf part-0.bjf part-1.bjf ids.csv"),
 			failed("No parts", "bloomjoin merge -o all.bjf empty"),
 			failed("Filters that cannot be compared", "bloomjoin inspect --compare users.bjf names.bjf"),

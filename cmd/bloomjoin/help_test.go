@@ -118,7 +118,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"scan", "--schema", ""}, "per-file strict union"},
 		{[]string{"scan", "--format", ""}, "parquet arrow"},
 		{[]string{"probe", "--format", ""}, "arrow csv lines ndjson tsv"},
-		{[]string{"build", "--kind", ""}, "auto bloom exact"},
+		{[]string{"build", "--kind", ""}, "auto bloom exact counting"},
+		{[]string{"update", "--add", ids, "--key", ""}, "uid name"},
 		{[]string{"build", "--geometry", ""}, "split-256 split-512"},
 		{[]string{"build", "--ids-format", ""}, "lines csv tsv ndjson"},
 		{[]string{"build", "--encoding", ""}, strings.Join(text.Encodings(), " ")},
@@ -219,6 +220,7 @@ func TestBadValues(t *testing.T) {
 		"scan":    "scan --filter nowhere -o o.parquet nowhere",
 		"probe":   "probe --filter nowhere",
 		"size":    "size --keys 1e6",
+		"update":  "update --key k --add nowhere -o f.bjf nowhere",
 		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
 		"plan":    "plan --ids nowhere --on k nowhere",
 		"inspect": "inspect nowhere",
@@ -240,7 +242,7 @@ func TestBadValues(t *testing.T) {
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
-	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update"} // any value may be right
+	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {
 		check := func(f *pflag.Flag) {
 			values, ok := bad[f.Name]
@@ -248,7 +250,7 @@ func TestBadValues(t *testing.T) {
 				t.Errorf("%s --%s: the test has no bad value of it", cmd.Name(), f.Name)
 			}
 			for _, v := range values {
-				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" {
+				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" && cmd.Name() != "update" {
 					continue // an Arrow stream
 				}
 				var out, said bytes.Buffer

@@ -83,6 +83,8 @@ type filterFacts struct {
 	Normalize    string     `json:"normalize,omitempty"` // rules that normalised strings
 	Hash         string     `json:"hash"`
 	Geometry     string     `json:"geometry"`
+	Multiset     bool       `json:"multiset,omitempty"`
+	Saturated    *uint64    `json:"saturated,omitempty"` // counters of a counting filter that never fall again
 	Blocks       uint64     `json:"blocks"`
 	Keys         uint64     `json:"keys"`
 	Distinct     uint64     `json:"distinct_estimate,omitempty"` // from the registers, or from bits or members if checked
@@ -354,21 +356,21 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		facts.Shards, facts.Of = said.Partial.Held, said.Partial.Of
 		state = fmt.Sprintf("partial: shards %v of %d", said.Partial.Held, said.Partial.Of)
 	}
-	i.say("filter", "%s, %s", facts.Kind, state)
+	i.say("filter", "%s, %s%s", facts.Kind, state, facts.counting(said.Counting))
 	distinct := ""
 	if len(said.Registers) == len(bloom.Registers{}) {
 		facts.Distinct = uint64(math.Round((*bloom.Registers)(said.Registers).Estimate()))
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", words.Count(said.Keys), distinct)
+	i.say("keys", "%s %s%s", words.Count(said.Keys), facts.keysAre(), distinct)
 	if facts.Capacity = said.Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
 	i.say("reveals", "%s", facts.Reveals)
-	if f.Kind() == filters.KindBloom {
+	if f.Kind() != filters.KindExact {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
-	if !check && f.Kind() == filters.KindBloom && f.Sealed() {
+	if !check && f.Kind() != filters.KindExact && f.Sealed() {
 		if err := i.rate(h, facts, lim); err != nil {
 			return err
 		}
@@ -394,6 +396,23 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		i.say("checked", "all checksums hold")
 	}
 	return nil
+}
+
+// counting records what a counting filter says, and describes it; k is nil for other kinds.
+func (f *filterFacts) counting(k *filters.Counting) string {
+	if k == nil {
+		return ""
+	}
+	f.Multiset, f.Saturated = k.Multiset, &k.Saturated
+	return fmt.Sprintf(", %s; %s saturated", k.Mode(), words.Things(int(k.Saturated), "counter"))
+}
+
+// keysAre returns what the number of keys counts.
+func (f *filterFacts) keysAre() string {
+	if f.Saturated != nil {
+		return "in"
+	}
+	return "added"
 }
 
 // readForRate is the size of bits that are read for their false-positive rate.

@@ -21,7 +21,7 @@ import (
 type mergeFlags struct {
 	out                                                 string
 	partial, union, intersect, difference, uncompressed bool
-	strict                                              bool
+	strict, subtract                                    bool
 }
 
 // op returns the set operation that the flags ask for, or "".
@@ -33,6 +33,8 @@ func (o *mergeFlags) op() builds.SetOp {
 		return builds.Intersect
 	case o.difference:
 		return builds.Difference
+	case o.subtract:
+		return builds.Subtract
 	}
 	return ""
 }
@@ -40,7 +42,7 @@ func (o *mergeFlags) op() builds.SetOp {
 func (c *cli) mergeCmd() *cobra.Command {
 	var o mergeFlags
 	cmd := &cobra.Command{
-		Use:   "merge [--partial | --union | --intersect | --difference] -o FILTER FILTER...",
+		Use:   "merge [--partial | --union | --intersect | --difference | --subtract] -o FILTER FILTER...",
 		Short: "Merge partial filters into one finished filter, or combine finished ones",
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
@@ -55,6 +57,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
+		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of further counting filters from the first, which has them")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
@@ -62,7 +65,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Exclusive(cmd, "partial", "union", "intersect", "difference")
+	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtract")
 	return cmd
 }
 
@@ -80,34 +83,48 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	out := filterOut{o.out, o.uncompressed, o.strict}
+	return c.putFilter(cmd.Context(), "merge", start, out, f, rep, func(r buildReport) any {
+		r.Inputs, r.BytesRead = len(names), read
+		return r
+	})
+}
+
+// filterOut is how a filter is written.
+type filterOut struct {
+	name                 string
+	uncompressed, strict bool
+}
+
+// putFilter writes a filter, unless the same one is there, and reports what report returns.
+func (c *cli) putFilter(ctx context.Context, verb string, start time.Time, o filterOut, f *filters.Filter, rep builds.Report, report func(buildReport) any) error {
 	short := builds.Check(f, rep)
 	if short != nil && o.strict {
-		return fmt.Errorf("%s: not written: %w", o.out, short)
+		return fmt.Errorf("%s: not written: %w", o.name, short)
 	}
 	want, err := f.Digest()
 	if err != nil {
 		return err
 	}
-	done, err := c.filterDone(cmd.Context(), o.out, func(h *filters.Header) bool {
+	done, err := c.filterDone(ctx, o.name, func(h *filters.Header) bool {
 		return h.Digest() == want && (h.Contiguous || !o.uncompressed)
 	})
 	if err != nil {
 		return err
 	}
 	if done {
-		return c.AlreadyDone(cmd.Context(), "merge", o.out, start, output.ErrDone)
+		return c.AlreadyDone(ctx, verb, o.name, start, output.ErrDone)
 	}
-	size, err := filters.Save(cmd.Context(), c.Store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
+	size, err := filters.Save(ctx, c.Store(), o.name, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
 	if err != nil {
 		return err
 	}
-	r, err := c.filterReport("merge", start, f, rep, size)
+	r, err := c.filterReport(verb, start, f, rep, size)
 	if err != nil {
 		return err
 	}
-	r.Inputs, r.BytesRead = len(names), read
-	c.sayFilter(o.out, f, r, short)
-	return c.Report(r, o.out)
+	c.sayFilter(o.name, f, r, short)
+	return c.Report(report(r), o.name)
 }
 
 // mergeInputs returns the filter files that the arguments name.
@@ -119,11 +136,11 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 		skip = c.SameAs(o.out)
 	}
 	names, err := builds.Names(ctx, c.Store(), args, skip)
-	if err == nil && (o.intersect || o.difference) { // a union or a merge has all that is replaced
+	if err == nil && (o.intersect || o.difference || o.subtract) { // a union or a merge has all that is replaced
 		err = c.Spare(o.out, names...)
 	}
-	if n := len(names); err == nil && o.difference && n < 2 {
-		err = flags.Usagef("--difference: want two filters or more, got %d", n)
+	if n := len(names); err == nil && (o.difference || o.subtract) && n < 2 {
+		err = flags.Usagef("--%s: want two filters or more, got %d", o.op(), n)
 	}
 	return names, err
 }

@@ -79,3 +79,12 @@ var salts = [lanes]uint32{
 // so two keys agree in all lanes only by chance. (2^64 divided by the golden ratio:
 // Knuth, The Art of Computer Programming, vol. 3, section 6.4.)
 const spread = 0x9e3779b97f4a7c15
+
+// Place returns the block, among n of Split256, that hash h belongs to, and the numbers of
+// its bits there, counted from 0: one in each lane, in the order of the lanes.
+func Place(h, n uint64) (block uint64, at [BitsPerKey]uint8) {
+	for j := range at {
+		at[j] = uint8(32*j) | uint8(uint32(h)*salts[j]>>27)
+	}
+	return index(h, n), at
+}

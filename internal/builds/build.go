@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -42,6 +43,7 @@ type Options struct {
 	FPR         float64
 	MaxSize     uint64
 	Kind        codec.Kind
+	Multiset    bool
 	Geometry    codecbloom.Geometry
 	Seed        uint64
 	Expect      uint64
@@ -87,8 +89,14 @@ func (o Options) check() error {
 	switch {
 	case o.FPR != 0 && o.MaxSize != 0:
 		return errors.New("a false-positive rate and a size: want one of the two")
-	case o.Kind > codec.KindExact:
-		return faults.Errorf("{Kind}: want auto (0), bloom (1) or exact (2), got %d", uint8(o.Kind))
+	case o.Kind > codec.KindExact && o.Kind != codec.KindCounting:
+		return faults.Errorf("{Kind}: want auto (0), bloom (1), exact (2) or counting (4), got %d", uint8(o.Kind))
+	case o.Kind == codec.KindCounting && o.MaxSize != 0 && o.MaxSize < counting.BlockBytes:
+		return faults.Errorf("{MaxSize} of a counting filter: want %d bytes or more, got %d", counting.BlockBytes, o.MaxSize)
+	case o.Multiset && o.Kind != codec.KindCounting:
+		return faults.Errorf("{Multiset} needs {Kind counting}, which counts keys (give both)")
+	case o.Kind == codec.KindCounting && !o.Multiset && !sealing(o.Shard):
+		return faults.Errorf("{Shard} of {Kind counting} needs {Multiset}: a set counts each key once, and shards may have keys in common")
 	}
 	return cmp.Or(
 		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
@@ -239,6 +247,13 @@ func newPlan(opts Options) (*Plan, []keys.Column, error) {
 		Rule: rule,
 		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: bloom.Geometry(opts.Geometry), Capacity: opts.Expect,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: filters.Kind(opts.Kind), NoRange: opts.NoKeyRange,
+		Multiset: opts.Multiset,
+	}
+	if opts.Kind == codec.KindCounting {
+		p.Spec.MaxSize /= counting.BlockBytes / bloom.Split256.BlockBytes()
+		if opts.Geometry == 0 {
+			p.Spec.Geometry = bloom.Split256
+		}
 	}
 	for _, c := range columns {
 		p.Spec.Names = append(p.Spec.Names, c.Path.String())
@@ -357,7 +372,11 @@ func (p *Plan) Sized() bool { return !p.unsized }
 
 // SetProgress makes Build call fn with the number of rows of each batch,
 // concurrently; nil: no calls.
-func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
+func (p *Plan) SetProgress(fn func(rows int64)) {
+	if p != nil {
+		p.opts.Progress = fn
+	}
+}
 
 // SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes if
 // no exact set can come before them. Sets are bounded by the Memory of the options, which
@@ -373,8 +392,8 @@ func Size(opts Options, bits int64) (bloom.Params, float64, error) {
 		return bloom.Params{}, 0, err
 	}
 	params, _, err := p.Spec.size()
-	if most := uint64(max(opts.Memory, bits, 0)); err == nil && most > 0 && params.Bytes() > most {
-		err = overBudget(most, params)
+	if most := uint64(max(opts.Memory, bits, 0)); err == nil && most > 0 && p.Spec.bytes(params) > most {
+		err = overBudget(most, p.Spec.bytes(params))
 	}
 	return params, params.Geometry.FPR(params.Blocks, opts.Expect), err
 }
@@ -508,7 +527,7 @@ func (p *Plan) keyOptions(threads int) keyscan.ReadOptions {
 // countable reports whether the keys can be read twice and no other filter must
 // have the size of this one before it is folded.
 func (p *Plan) countable() bool {
-	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*source.File).Once)
+	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && p.Spec.Want != filters.KindCounting && !slices.ContainsFunc(p.files, (*source.File).Once)
 }
 
 // String describes what is built.

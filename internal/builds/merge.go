@@ -59,6 +59,13 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 		return nil, err
 	}
 	first := parts[0].about.Facts()
+	if counts(parts[0]) {
+		f, err := mergeCounts(ctx, parts, lim)
+		if err == nil && open {
+			f.Facts().Partial = &filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}
+		}
+		return f, err
+	}
 	if _, exacts := byKind(parts); len(exacts) == 0 {
 		lim.MaxBytes = cmp.Or(lim.MaxBits, lim.MaxBytes)
 	}
@@ -305,7 +312,7 @@ func partialOf(f *filters.Filter, b *budget) (*partial, error) {
 
 func byKind(parts []part) (blooms, exacts []part) {
 	for _, p := range parts {
-		if p.about.Kind() == filters.KindBloom {
+		if p.about.Kind() != filters.KindExact {
 			blooms = append(blooms, p)
 		} else {
 			exacts = append(exacts, p)

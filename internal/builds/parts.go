@@ -158,6 +158,7 @@ func (p *part) whole(lim filters.Limits) (*filters.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
+	lim.Counters = true
 	return h.Load(lim)
 }
 

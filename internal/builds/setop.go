@@ -29,6 +29,7 @@ const (
 	Union      SetOp = "union"      // every key of any of the sets
 	Intersect  SetOp = "intersect"  // every key that is in all of them
 	Difference SetOp = "difference" // the keys of the first set that are in none of the others
+	Subtract   SetOp = "subtract"   // of counting filters: the keys of the first one without those of the others, which it has
 )
 
 // foldLimit is how many times the requested rate a result may have if filters
@@ -85,11 +86,11 @@ func CombineCounted(ctx context.Context, store storage.Source, op SetOp, names [
 
 // takes returns an error unless op can be applied to n filters.
 func (op SetOp) takes(n int) error {
-	if op != Union && op != Intersect && op != Difference {
-		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
+	if op != Union && op != Intersect && op != Difference && op != Subtract {
+		return fmt.Errorf("set operation %q: want union, intersect, difference or subtract", op)
 	}
 	switch {
-	case op == Difference && n < 2:
+	case (op == Difference || op == Subtract) && n < 2:
 		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
 	case n < 1:
 		return fmt.Errorf("%s: want one filter or more, got none", op)
@@ -101,6 +102,10 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 	c := &combiner{op: op, lim: lim, budget: &budget{most: limitOf(lim), workers: 1}, common: math.MaxUint64}
 	if err := combinable(parts); err != nil {
 		return nil, c, err
+	}
+	if op == Subtract || len(parts) > 1 && slices.ContainsFunc(parts, counts) {
+		f, err := combineCounting(ctx, op, parts, lim)
+		return f, c, err
 	}
 	if op != Difference && !slices.ContainsFunc(parts, func(p part) bool { return p.digest != parts[0].digest }) {
 		f, err := parts[0].whole(lim)

@@ -32,6 +32,8 @@ type Limits struct {
 	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The
 	// command sets it, as an exact filter needs more than its payload while it is read.
 	MaxBits uint64
+	// Counters loads the counters of a counting filter beside its bits.
+	Counters bool
 }
 
 // max limits an exact filter.
@@ -44,7 +46,7 @@ func (l Limits) max() uint64 {
 
 // of limits a filter of a kind.
 func (l Limits) of(k Kind) uint64 {
-	if k == KindBloom && l.MaxBits > 0 {
+	if k != KindExact && l.MaxBits > 0 {
 		return min(l.MaxBits, math.MaxInt)
 	}
 	return l.max()
@@ -308,10 +310,16 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 	if err := h.decoded(); err != nil {
 		return nil, err
 	}
-	if most := lim.of(h.Filter.kind); h.PayloadBytes > most {
-		return nil, tooLarge(h.PayloadBytes, most).inFile(h.name)
+	if most, need := lim.of(h.Filter.kind), h.memory(lim); need > most {
+		return nil, tooLarge(need, most).inFile(h.name)
 	}
 	f := h.Filter.clone()
+	if f.kind == KindCounting {
+		if err := h.loadCounting(f, lim.Counters); err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
 	if f.kind == KindBloom {
 		bits, err := bloom.New(f.facts.Params)
 		if err != nil {
@@ -377,5 +385,8 @@ func (f *Filter) clone() *Filter {
 	}
 	g.facts.Registers = slices.Clone(f.facts.Registers)
 	g.facts.Parents = slices.Clone(f.facts.Parents)
+	if c := f.facts.Counting; c != nil {
+		g.facts.Counting = &Counting{c.Multiset, c.Saturated}
+	}
 	return &g
 }

@@ -119,13 +119,21 @@ func (s *summer) pad(to int64) error {
 type source struct {
 	meta
 	bits *bloom.Filter // or
-	data [2][]byte     // of an exact set
+	data [2][]byte     // of an exact set, or counters
 }
 
 // newSource checks f and makes its payload readable.
 func newSource(f *Filter) (*source, error) {
 	s := &source{meta: meta{Filter: f}, bits: f.Bloom()}
 	switch set := f.Exact(); {
+	case f.kind == KindCounting && s.bits != nil:
+		if s.bits = nil; f.Counters() == nil {
+			p := bad("payload", "counters", "the bits that were made of them")
+			p.hint = "load the filter with Limits.Counters"
+			return nil, p.inProgram()
+		}
+		s.data[0] = f.Counters().Counters()
+		s.parts = []uint64{uint64(len(s.data[0]))}
 	case s.bits != nil:
 		s.parts = []uint64{s.bits.Params().Bytes()}
 	case set != nil:

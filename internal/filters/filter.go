@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -20,6 +21,8 @@ type payload struct {
 	bits    *bloom.Filter // this or set
 	set     *exact.Set
 	mapping *mapping // whose memory bits is; nil: its own
+
+	counters *counting.Filter // that the bits are of; nil: of another kind, or not loaded
 
 	mu    sync.Mutex
 	stamp *stamp // nil: not computed yet
@@ -273,9 +276,12 @@ func (f *Filter) Count() (e bloom.Cardinality) {
 	return e
 }
 
-// Bytes returns the size of the payload in memory, for an exact set with its index.
+// Bytes returns the size of the payload in memory, for an exact set with its index, for
+// counters with their bits.
 func (f *Filter) Bytes() uint64 {
 	switch {
+	case f.Counters() != nil:
+		return CountingBytes(f.facts.Params)
 	case f.Bloom() != nil:
 		return f.facts.Params.Bytes()
 	case f.Exact() != nil:

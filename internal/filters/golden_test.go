@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
@@ -125,6 +126,19 @@ func goldens() []golden {
 			f.facts.Params = bloom.Params{Geometry: bloom.Split512, Hash: xxh3Hash, Blocks: 1440}
 			f.facts.Partial = &Partial{Of: 2, Held: []uint32{1}}
 			return f
+		}},
+		{"counting-set", Options{}, func(t testing.TB) *Filter {
+			f := countingFilter(t, 45, false, keysFrom(1, 1000))
+			f.facts.Capacity = Capacity{Keys: 1100, Blocks: 45}
+			return f
+		}},
+		{"counting-partial", Options{}, func(t testing.TB) *Filter {
+			f := countingFilter(t, 9, true, append(keysFrom(1, 100), slices.Repeat([]uint64{7}, 20)...))
+			f.facts.Partial = &Partial{Of: 3, Held: []uint32{0, 2}}
+			return f
+		}},
+		{"counting-uncompressed", Options{Uncompressed: true}, func(t testing.TB) *Filter {
+			return countingFilter(t, 33, true, keysFrom(3, 20))
 		}},
 		{"rule-lower", Options{}, func(t testing.TB) *Filter {
 			return ruled(t, "lower", "bytes", " anna@example.com", "müller\t", "Ärger")

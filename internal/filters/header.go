@@ -10,8 +10,8 @@ import (
 )
 
 // meta is the contents of a file's header: a filter without its payload, and the
-// sizes of the payload's parts in bytes. A Bloom filter has one part, an exact set
-// two: the negative members and the others.
+// sizes of the payload's parts in bytes. An exact set has two parts, the negative
+// members and the others; other kinds have one.
 type meta struct {
 	*Filter
 	parts []uint64
@@ -32,6 +32,7 @@ const (
 	secCapacity  = 11
 	secRule      = 12
 	secDivision  = 13
+	secCounting  = 15
 )
 
 // section describes how one type of section is written and read. If put returns
@@ -60,6 +61,7 @@ func sections() []section {
 		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
 		{secRule, "rule", true, false, putRule, getRule},
 		{secDivision, "division", true, false, putDivision, getDivision},
+		{secCounting, "counting", true, false, putCounting, getCounting},
 	}
 }
 

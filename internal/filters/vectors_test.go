@@ -59,6 +59,11 @@ func ruleBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, ruled(t, "lower", "bytes", "anna", "otto"), Options{}))
 }
 
+// countingBase is a counting filter of a set.
+func countingBase(t testing.TB) *pieces {
+	return dismantle(t, encode(t, countingFilter(t, 4, false, keysFrom(8, 30)), Options{Uncompressed: true}))
+}
+
 // edit returns a vector's file: a base with one change.
 func edit(of func(testing.TB) *pieces, change func(d *pieces)) func(testing.TB) []byte {
 	return func(t testing.TB) []byte {
@@ -171,7 +176,25 @@ func vectors() []vector {
 			le.PutUint64(d.section(secPayload).body[8:], 1<<38)
 		})},
 		{"blocks-unlike-payload", "corrupt", "payload of the Bloom filter", edit(base, func(d *pieces) { d.section(secParams).body[16] = 5 })},
-		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 4 })},
+		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 5 })},
+		{"counting-alone", "corrupt", "section counting", edit(base, func(d *pieces) { d.section(secSet).body[0] = 4; le.PutUint64(d.section(secPayload).body[8:], 32*128) })},
+		{"counting-elsewhere", "corrupt", "section counting", edit(base, func(d *pieces) {
+			d.sections = append(d.sections, piece{id: secCounting, flags: flagCritical, body: make([]byte, 16)})
+		})},
+		{"counting-wanted", "corrupt", "wanted kind", edit(base, func(d *pieces) { d.section(secSet).body[1] = 4 })},
+		{"counting-unwanted", "corrupt", "wanted kind", edit(countingBase, func(d *pieces) { d.section(secSet).body[1] = 1 })},
+		{"counting-geometry", "newer", "counting filter in split-512", edit(countingBase, func(d *pieces) { d.section(secParams).body[0] = 2 })},
+		{"counting-blocks", "newer", "counting filter of", edit(countingBase, func(d *pieces) { d.section(secParams).body[19] = 0x80; d.section(secParams).body[16]++ })},
+		{"counting-payload", "corrupt", "payload of the counting filter", edit(countingBase, func(d *pieces) { d.section(secParams).body[16]-- })},
+		{"counting-mode", "newer", "mode", edit(countingBase, func(d *pieces) { d.section(secCounting).body[0] = 2 })},
+		{"counting-reserved", "corrupt", "reserved", edit(countingBase, func(d *pieces) { d.section(secCounting).body[7] = 1 })},
+		{"counting-short", "corrupt", "too short", edit(countingBase, func(d *pieces) { d.section(secCounting).body = d.section(secCounting).body[:15] })},
+		{"counting-partial-set", "corrupt", "a multiset", edit(partialBase, func(d *pieces) {
+			d.section(secSet).body[0], d.section(secSet).body[1] = 4, 4
+			le.PutUint64(d.section(secPayload).body[8:], 4*128)
+			d.sections = append(d.sections, piece{id: secCounting, flags: flagCritical, body: make([]byte, 16)})
+		})},
+		{"counting-saturated", "corrupt", "saturated counters: want 1, got 0", edit(countingBase, func(d *pieces) { d.section(secCounting).body[8] = 1 })},
 		{"want-unknown", "newer", "wanted kind", edit(base, func(d *pieces) { d.section(secSet).body[1] = 3 })},
 		{"fpr-nan", "corrupt", "fpr asked", edit(base, putFPR(math.NaN()))},
 		{"fpr-zero", "corrupt", "fpr asked", edit(base, putFPR(0))},

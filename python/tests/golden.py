@@ -13,8 +13,9 @@ from bloomjoin._errors import BloomjoinWarning
 from bloomjoin._filter import Filter
 
 TESTDATA = Path(__file__).resolve().parents[2] / "internal" / "filters" / "testdata"
-FILES = sorted((TESTDATA / "golden").glob("*.bjf"))
-VECTORS = sorted((TESTDATA / "vectors").iterdir())
+# Counting filters are not read here: they are refused as newer.
+FILES = [p for p in sorted((TESTDATA / "golden").glob("*.bjf")) if "counting" not in p.stem]
+VECTORS = [p for p in sorted((TESTDATA / "vectors").iterdir()) if "counting" not in p.stem]
 LONG = bool(os.environ.get("BLOOMJOIN_LONG_TESTS"))
 
 

@@ -44,6 +44,9 @@ NOT_HERE = {
     "intersect": "how",
     "partial": "a job array's",
     "difference": "how, of exact filters, which the command takes",
+    "subtract": "of counting filters, which the command makes",
+    "multiset": "of counting filters, which the command makes",
+    "from": "of counting filters, which the command makes",
     "dry-run": "size has the figures, and a build that does not fit raises",
     "help": "help() has it",
 }

@@ -37,6 +37,7 @@ var flags = map[string]string{
 	"MergePartial":     "--partial",
 	"NullMisfits":      "--cast-errors null",
 	"Output":           "-o",
+	"Plain":            "--from",
 	"Pinned":           "--schema-from",
 	"Text":             "--ids",
 	"TextFormat":       "--ids-format",
