@@ -1,0 +1,119 @@
+package filters
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
+)
+
+// Other is a kind of file beside filters with their layout: prologue, sections, chunks, trailer.
+// Of the sections of a filter it has those about keys, shards and the build. What it says of
+// itself is in a section of its own, and its payload has one part.
+type Other struct {
+	Magic string     // 8 bytes
+	Kind  string     // in errors, with its article
+	Hint  fault.Text // where a file of another kind is given: how to make one
+	// Size returns the size of the payload in bytes according to the body of the own section, or
+	// an error if no file of the kind has that body.
+	Size func(f *Facts, own []byte) (uint64, error)
+}
+
+// secOwn is the type of the section that another file has of its own.
+const secOwn = 14
+
+// magic returns the first bytes of the file.
+func (m *meta) magic() string {
+	if m.other != nil {
+		return m.other.Magic
+	}
+	return magic
+}
+
+// sections returns the sections of the header in ascending order of type.
+func (m *meta) sections() (of []section) {
+	if m.other == nil {
+		return sections()
+	}
+	for _, s := range sections() {
+		switch s.id {
+		case secKey, secPayload, secPartial, secBuild, secRule, secDivision:
+			of = append(of, s)
+		}
+	}
+	return append(of, section{secOwn, sectionName(secOwn), true, true,
+		func(m *meta, dst []byte) []byte { return append(dst, m.own...) },
+		func(m *meta, c *cursor.Cursor) *problem {
+			m.own = append([]byte{}, c.Take(uint64(len(c.Rest)))...)
+			return nil
+		},
+	})
+}
+
+// checkOwn checks the own section of another file, and the size of its payload.
+func (m *meta) checkOwn() *problem {
+	want, err := m.other.Size(&m.facts, m.own)
+	switch {
+	case err != nil:
+		return from(err).in(sectionName(secOwn))
+	case want == 0 || want > maxPart:
+		return bad("payload", fmt.Sprintf("1 to %d bytes", uint64(maxPart)), want)
+	case len(m.parts) != 1 || m.parts[0] != want:
+		return bad("payload", fmt.Sprintf("one part of %d bytes", want), m.parts)
+	}
+	return nil
+}
+
+// EncodeOther is [Encode] for another file. part appends the bytes lo to hi of the payload to
+// dst; it may be called concurrently.
+func EncodeOther(w io.Writer, o *Other, f *Facts, own []byte, part func(dst []byte, lo, hi uint64) []byte) (int64, error) {
+	s, err := o.source(f, own, part)
+	if err != nil {
+		return 0, err
+	}
+	n, _, err := s.encode(w, Options{})
+	return n, err
+}
+
+// DigestOther is [Filter.Digest] for another file.
+func DigestOther(o *Other, f *Facts, own []byte, part func(dst []byte, lo, hi uint64) []byte) ([32]byte, error) {
+	s, err := o.source(f, own, part)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	sums, err := s.sums()
+	return digest(&s.meta, sums), err
+}
+
+func (o *Other) source(f *Facts, own []byte, part func(dst []byte, lo, hi uint64) []byte) (*source, error) {
+	s := &source{meta: meta{Filter: New(*f), other: o, own: own}, part: part}
+	size, err := o.Size(f, own)
+	if err != nil {
+		return nil, from(err).inProgram()
+	}
+	s.parts = []uint64{size}
+	if p := s.check(); p != nil {
+		return nil, p.inProgram()
+	}
+	return s, nil
+}
+
+// DecodeOther is [DecodeHeader] for another file. It also returns the body of the own section.
+// Digest, Verify and LoadOther are for such a header.
+func DecodeOther(r io.ReaderAt, size int64, name string, o *Other) (h *Header, own []byte, err error) {
+	if h, err = decodeHeader(r, size, name, o); err != nil {
+		return nil, nil, err
+	}
+	return h, h.meta.own, nil
+}
+
+// LoadOther reads the payload of another file, which DecodeOther has opened, and passes it to
+// fn in order. Each piece is verified, but the file only once LoadOther has returned nil.
+func (h *Header) LoadOther(ctx context.Context, fn func(raw []byte)) error {
+	if err := h.decoded(); err != nil {
+		return err
+	}
+	return readPayloads(ctx, []*Header{h}, take{ordered: fn})
+}

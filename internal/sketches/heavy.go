@@ -1,0 +1,123 @@
+package sketches
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/show"
+)
+
+// entryBytes is the memory of a candidate beside its key: the map's slot and the counter.
+const entryBytes = 64
+
+// HeavyIn returns all keys whose weight is at least the share phi of the total, 1/phi at most, with
+// their exact weights, in descending order. It reads the rows of the sketch again: the plan's,
+// which is made with [Spec.PlanOptions]. Memory holds the keys whose estimate is that large.
+func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o Options) ([]Hitter, Report, error) {
+	classes := keys.ClassesOf(plan.Spec.Classes)
+	if want := keysOf(s); !slices.Equal(want, plan.Spec.Classes) {
+		return nil, Report{}, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(plan.Spec.Classes, ", ")).
+			WithHint("name the inputs that the sketch is of")
+	}
+	threshold := s.Threshold(phi)
+	room := &heldKeys{most: o.Memory}
+	var all []*candidates
+	threads := Options{Threads: o.Threads}.workers(s.Spec)
+	rep, err := each(ctx, plan, s.Spec, threads, o.Progress, func() func(*keys.Batch, []uint64) error {
+		c := &candidates{of: s, threshold: threshold, room: room, weight: map[string]uint64{}}
+		room.mu.Lock()
+		all = append(all, c)
+		room.mu.Unlock()
+		return c.add
+	})
+	if err != nil {
+		return nil, rep, err
+	}
+	sum, total := map[string]uint64{}, uint64(0)
+	for _, c := range all {
+		total += c.total
+		for key, weight := range c.weight {
+			sum[key] += weight
+		}
+	}
+	if rows := uint64(rep.Rows - rep.KeysNull); rows != s.Rows || total != s.Total() {
+		return nil, rep, faults.Mismatch(fault.At{}, "rows with a key in the inputs", fmt.Sprintf("those of the sketch: %d, %s %d", s.Rows, s.Spec.unit(), s.Total()),
+			fmt.Sprintf("%d, %s %d", rows, s.Spec.unit(), total)).WithHint("name all inputs that the sketch is of, as they were")
+	}
+	var found []Hitter
+	for key, weight := range sum {
+		if weight >= threshold {
+			found = append(found, Hitter{keys.Text(classes, []byte(key)), weight})
+		}
+	}
+	slices.SortFunc(found, func(a, b Hitter) int { return cmp.Or(byWeight(a, b), strings.Compare(a.Key, b.Key)) })
+	return found, rep, nil
+}
+
+// keysOf returns the classes of the sketch's key.
+func keysOf(s *Sketch) (classes []string) {
+	for _, k := range s.facts.Key {
+		classes = append(classes, k.Class)
+	}
+	return classes
+}
+
+// heldKeys is the memory of all candidates.
+type heldKeys struct {
+	mu         sync.Mutex
+	held, most int64
+}
+
+// hold adds a key, or returns an error if the budget has no room for it.
+func (h *heldKeys) hold(key int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held += int64(key) + entryBytes; h.most > 0 && h.held > h.most {
+		return faults.Wanted(&fault.Error{Kind: fault.ErrMemory, What: "keys that may be heavy"}, "at most "+show.Size(h.most), "more").
+			WithHint("raise {Memory}, ask for a larger share, or build the sketch with a smaller {Epsilon}")
+	}
+	return nil
+}
+
+// candidates are the keys of one worker that may be heavy, with their exact weights.
+type candidates struct {
+	of        *Sketch
+	threshold uint64
+	room      *heldKeys
+	weight    map[string]uint64
+	total     uint64
+	hashes    []uint64
+	buf       []byte
+}
+
+// add adds the keys of a batch.
+func (c *candidates) add(b *keys.Batch, weights []uint64) error {
+	c.hashes = b.Hash(hash, c.hashes)
+	_, ints := b.Ints()
+	for i, h := range c.hashes {
+		weight := uint64(1)
+		if weights != nil {
+			weight = weights[i]
+		}
+		c.total += weight
+		if weight == 0 || c.of.table.Estimate(h, ints && b.Negative(i)) < c.threshold {
+			continue
+		}
+		c.buf = b.Append(c.buf[:0], i)
+		if _, ok := c.weight[string(c.buf)]; !ok {
+			if err := c.room.hold(len(c.buf)); err != nil {
+				return err
+			}
+		}
+		c.weight[string(c.buf)] += weight
+	}
+	return nil
+}

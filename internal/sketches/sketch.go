@@ -1,0 +1,298 @@
+// Package sketches has count-min sketches of the keys of rows as values, and their files: what
+// package sketch shows to programs.
+//
+//	plan of a build ── Build ──► Sketch ── Save ──► file ── Load ──► Sketch ── Estimate, Within, …
+//	partial sketches ── Merge ──► one of all rows; finished ones ── Union ──► the sum
+//
+// In go rows of files that a [builds.Plan] has found, or batches of keys; out come upper bounds on
+// how often keys occur. A sketch is the sum of those of its rows: the number of threads and shards
+// does not change it. sketch/FORMAT.md specifies the file, which has the layout of filter files.
+//
+// Package sketch and the command may use it.
+package sketches
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/countmin"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/show"
+)
+
+// Spec says what a sketch counts, and how closely.
+type Spec struct {
+	Key    string // columns as [keys.ParseColumns] reads them
+	Weight string // column with the weight of each row; empty: each row weighs 1
+	Params countmin.Params
+	Ranges bool // ranges of keys, too
+}
+
+// Bytes returns the size of the counters.
+func (s Spec) Bytes() uint64 {
+	n := s.Params.Bytes()
+	if s.Ranges {
+		n += countmin.RangesBytes(s.Params)
+	}
+	return n
+}
+
+// unit returns the noun for what is added up.
+func (s Spec) unit() string {
+	if s.Weight == "" {
+		return "rows"
+	}
+	return "weight"
+}
+
+// Sketch is a count-min sketch of the keys of rows. Methods that only read may run concurrently.
+type Sketch struct {
+	Spec Spec
+	// Rows is the number of rows with a key.
+	Rows   uint64
+	facts  filters.Facts
+	table  *countmin.Table
+	ranges *countmin.Ranges // nil: none
+}
+
+// hash is that of all sketches.
+var hash = bloom.Hash{ID: bloom.XXH3}
+
+// newSketch returns an empty sketch.
+func newSketch(spec Spec, facts filters.Facts) *Sketch {
+	s := &Sketch{Spec: spec, facts: facts, table: countmin.NewTable(spec.Params, 0)}
+	if spec.Ranges {
+		s.ranges = countmin.NewRanges(spec.Params, 0)
+	}
+	return s
+}
+
+// Facts returns what the file says of the key, the build and its shards.
+func (s *Sketch) Facts() *filters.Facts { return &s.facts }
+
+// Total returns the weight of all rows with a key: without a weight column, their number.
+func (s *Sketch) Total() uint64 { return s.table.Total() }
+
+// Bound returns ε times the total, rounded up: what an estimate exceeds the truth by with a
+// probability of at most δ, at most, if it consists of some nodes.
+func (s *Sketch) Bound(nodes int) uint64 {
+	return upTo(s.Spec.Params.Epsilon() * float64(s.Total()) * float64(nodes))
+}
+
+// upTo rounds up.
+func upTo(f float64) uint64 {
+	if f >= math.MaxUint64 {
+		return math.MaxUint64
+	}
+	return uint64(math.Ceil(f))
+}
+
+// KeyOptions returns the options for making keys of which the sketch can be asked.
+func (s *Sketch) KeyOptions() (keys.Options, error) { return filters.New(s.facts).KeyOptions() }
+
+// add adds the keys of a batch, with their weights by position in its Rows; nil: 1 each.
+func (s *Sketch) add(b *keys.Batch, weights []uint64, hashes *[]uint64, points *[]countmin.Point) error {
+	*hashes = b.Hash(hash, *hashes)
+	_, ints := b.Ints()
+	for i, h := range *hashes {
+		weight := uint64(1)
+		if weights != nil {
+			weight = weights[i]
+		}
+		if err := s.table.Add(h, ints && b.Negative(i), weight); err != nil {
+			return s.overflow(err)
+		}
+	}
+	if s.ranges == nil {
+		return nil
+	}
+	*points = (*points)[:0]
+	var buf [9]byte
+	for i := range b.Rows {
+		p := pointOf(b, i, buf[:])
+		if p.Weight = 1; weights != nil {
+			p.Weight = weights[i]
+		}
+		*points = append(*points, p)
+	}
+	return s.overflow(s.ranges.Add(*points))
+}
+
+// overflow says what overflowed.
+func (s *Sketch) overflow(err error) error {
+	if err == nil || s.Spec.Weight == "" {
+		return err
+	}
+	return fmt.Errorf("column %s: %w", s.Spec.Weight, err)
+}
+
+// Ranged reports whether there are ranges of keys of these classes.
+func Ranged(classes []keys.Class) bool {
+	return len(classes) == 1 && slices.Contains([]keys.Class{keys.Integer, keys.Date, keys.Instant, keys.Timestamp, keys.Null}, classes[0])
+}
+
+// pointOf returns the key at position i of a batch as a number: an integer, days, or whole
+// seconds.
+func pointOf(b *keys.Batch, i int, buf []byte) countmin.Point {
+	if values, ok := b.Ints(); ok {
+		return countmin.Point{Value: values[i], Negative: b.Negative(i)}
+	}
+	v := binary.LittleEndian.Uint64(b.Bytes(buf, i))
+	return countmin.Point{Value: v, Negative: int64(v) < 0}
+}
+
+// merge adds the rows of another sketch of the same parameters.
+func (s *Sketch) merge(t *Sketch) error {
+	rows, over := bits.Add64(s.Rows, t.Rows, 0)
+	if over != 0 {
+		return countmin.ErrOverflow
+	}
+	if err := s.table.Merge(t.table); err != nil {
+		return s.overflow(err)
+	}
+	s.Rows = rows
+	if s.ranges == nil {
+		return nil
+	}
+	return s.overflow(s.ranges.Merge(t.ranges))
+}
+
+// Usable returns an error about a sketch that cannot be asked: a partial one, or one whose keys
+// were made by rules that this version does not know.
+func (s *Sketch) Usable(at fault.At) error {
+	if p := s.facts.Partial; p != nil {
+		return faults.Mismatch(at, "sketch", "a finished sketch", "a partial one, in which rows are missing").
+			WithHint("merge all partial sketches of the build first")
+	}
+	_, err := s.KeyOptions()
+	return err
+}
+
+// Estimate returns an upper bound on the weight of each key of a batch, by position in its Rows:
+// never less, and more than Bound(1) above it with probability δ at most.
+func (s *Sketch) Estimate(b *keys.Batch) []uint64 {
+	out := b.Hash(hash, nil)
+	_, ints := b.Ints()
+	for i, h := range out {
+		out[i] = s.table.Estimate(h, ints && b.Negative(i))
+	}
+	return out
+}
+
+// Within returns an upper bound on the weight of the keys from the first one of a batch to its
+// second, inclusive, and the number of intervals that it was estimated from: it is more than
+// Bound(nodes) above the weight with probability δ at most. Ends of time have whole seconds, and
+// the last second counts as a whole.
+func (s *Sketch) Within(ends *keys.Batch) (most uint64, nodes int, err error) {
+	if s.ranges == nil {
+		return 0, 0, faults.Mismatch(fault.At{}, "sketch", "one with ranges", "one without").WithHint("build it with {Range}")
+	}
+	var buf [12]byte
+	var p [2]countmin.Point
+	for i := range p {
+		if b := ends.Bytes(buf[:], i); len(b) == 12 && binary.LittleEndian.Uint32(b[8:]) != 0 {
+			return 0, 0, faults.Mismatch(fault.At{}, "end of the range", "a whole second", "a part of one").
+				WithHint("sketches count ranges of time by the second")
+		}
+		p[i] = pointOf(ends, i, buf[:])
+	}
+	most, nodes = s.ranges.Estimate(p[0], p[1])
+	return most, nodes, nil
+}
+
+// Product returns an upper bound on the sum, over all keys, of the product of their weights in
+// both sketches: without weights, the rows of the join of their rows. It is more than bound above
+// that sum with probability δ at most. The sketches must be equal in parameters and in how keys
+// are made.
+func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
+	if err := Alike([]string{names[0], names[1]}, []*Sketch{s, t}); err != nil {
+		return 0, 0, err
+	}
+	high, most := s.table.Product(t.table)
+	if high > 0 {
+		return 0, 0, faults.Unsupported(fault.At{File: names[1]}, "an inner product above 2^64-1")
+	}
+	return most, upTo(s.Spec.Params.Epsilon() * float64(s.Total()) * float64(t.Total())), nil
+}
+
+// Hitter is a key with its weight, or a bound on it.
+type Hitter struct {
+	Key    string // as [keys.Text] writes it
+	Weight uint64
+}
+
+// Heavy returns all keys whose weight is at least the share phi of the total, with upper bounds on
+// it, in descending order. A key with less than a share of phi-ε is among them with probability δ
+// at most. The sketch needs ranges of integers or dates, and phi must be above ε.
+func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
+	class := s.facts.Key[0].Class
+	switch epsilon := s.Spec.Params.Epsilon(); {
+	case s.ranges == nil || class != string(keys.Integer) && class != string(keys.Date):
+		return nil, faults.Mismatch(fault.At{}, "sketch", "one with ranges of integers or dates", "one of "+s.forms()).
+			WithHint("name the inputs after the sketch: they are then read again, and the counts are exact")
+	case phi <= epsilon:
+		return nil, faults.Mismatch(fault.At{}, "share of heavy keys", fmt.Sprintf("more than the sketch's ε of %.3g", epsilon), fmt.Sprintf("%.3g", phi)).
+			WithHint("name the inputs after the sketch, or build it with a smaller {Epsilon}")
+	}
+	threshold := s.Threshold(phi)
+	points, ok := s.ranges.Heavy(threshold, maxHitters)
+	if !ok {
+		return nil, faults.Unsupported(fault.At{}, "more than %d keys may be heavy", maxHitters).WithHint("build the sketch with a smaller {Epsilon}")
+	}
+	var found []Hitter
+	for _, p := range points {
+		part := keys.IntegerPart(p.Value, p.Negative)
+		h := hash.Sum(part[:8])
+		if class == string(keys.Date) { // whose normal form has no sign of its own
+			part, p.Negative = part[:8], false
+		}
+		if most := min(p.Weight, s.table.Estimate(h, p.Negative)); most >= threshold {
+			found = append(found, Hitter{keys.Text([]keys.Class{keys.Class(class)}, part), most})
+		}
+	}
+	slices.SortStableFunc(found, byWeight)
+	return found, nil
+}
+
+// maxHitters limits the intervals that are looked at for heavy keys in a level.
+const maxHitters = 1 << 20
+
+// Threshold returns the weight of a share of the total, at least 1.
+func (s *Sketch) Threshold(phi float64) uint64 { return max(1, upTo(phi*float64(s.Total()))) }
+
+// byWeight orders hitters, the heaviest first.
+func byWeight(a, b Hitter) int {
+	switch {
+	case a.Weight > b.Weight:
+		return -1
+	case a.Weight < b.Weight:
+		return 1
+	}
+	return 0
+}
+
+// forms describes the keys and what is known of them, for errors.
+func (s *Sketch) forms() string {
+	form := strings.Join(filters.New(s.facts).KeyClasses(), ", ")
+	if s.ranges == nil {
+		return form + " without ranges"
+	}
+	return form
+}
+
+// memoryNeeded returns an error if some sketches do not fit the budget in bytes; 0: no limit.
+func memoryNeeded(at fault.At, spec Spec, times uint64, budget int64) error {
+	if need := spec.Bytes() * times; budget > 0 && need > uint64(budget) {
+		return faults.Wanted(&fault.Error{Kind: fault.ErrMemory, At: at, What: "counters"}, "at most "+show.Size(budget), show.Size(int64(min(need, math.MaxInt64)))).
+			WithHint("raise {Memory}, or count less closely with a larger {Epsilon} or {Delta}, or without {Range}")
+	}
+	return nil
+}
