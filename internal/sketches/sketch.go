@@ -131,7 +131,7 @@ func (s *Sketch) overflow(err error) error {
 	if err == nil || s.Spec.Weight == "" {
 		return err
 	}
-	return fmt.Errorf("column %s: %w", s.Spec.Weight, err)
+	return fmt.Errorf("column %s: %w (weigh rows in a larger unit)", s.Spec.Weight, err)
 }
 
 // Ranged reports whether there are ranges of keys of these classes.
