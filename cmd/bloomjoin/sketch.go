@@ -18,7 +18,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
-	"github.com/bloomjoin/bloomjoin/internal/countmin"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -34,12 +33,6 @@ type sketchFlags struct {
 	ranges                             bool
 	inputs                             flags.Inputs
 }
-
-// Defaults of sketch: 27,183 · 5 counters, about 1 MiB.
-const (
-	defaultEpsilon = 1e-4
-	defaultDelta   = 0.01
-)
 
 func (c *cli) sketchCmd() *cobra.Command {
 	var o sketchFlags
@@ -65,8 +58,8 @@ func (c *cli) sketchCmd() *cobra.Command {
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.epsilon, "epsilon", defaultEpsilon, "`SHARE` of the total by which an estimate may be too high")
-		f.Float64Var(&o.delta, "delta", defaultDelta, "`P` probability of more")
+		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which an estimate may be too high")
+		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of more")
 		f.BoolVar(&o.ranges, "range", false, "count ranges of integers, dates or timestamps, too; about 50 times as large")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -100,10 +93,11 @@ func (o *sketchFlags) check(c *cli) (spec sketches.Spec, opts builds.Options, op
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return spec, opts, open, flags.Usagef("--normalize %w", err)
 	}
-	var ok bool
-	if spec.Params, ok = countmin.ParamsFor(o.epsilon, o.delta); !ok {
-		return spec, opts, open, flags.Usagef("--epsilon %v --delta %v: want numbers between 0 and 1, from %.1e and %.1e on", o.epsilon, o.delta,
-			countmin.Params{Width: countmin.MaxWidth}.Epsilon()*1.01, countmin.Params{Depth: countmin.MaxDepth}.Delta()*1.01)
+	if o.epsilon == 0 || o.delta == 0 { // which stand for the defaults below
+		return spec, opts, open, flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
+	}
+	if spec.Params, err = sketches.ParamsFor(o.epsilon, o.delta); err != nil {
+		return spec, opts, open, flags.Usagef("%w", err)
 	}
 	opts = spec.PlanOptions(builds.Options{Normalize: o.normalize, Threads: c.Threads})
 	if opts.Memory, err = c.Budget(); err != nil {
@@ -143,6 +137,7 @@ type sketchFacts struct {
 	KeyRows     uint64     `json:"rows_with_key"`
 	Total       uint64     `json:"total"` // weight of these rows
 	Epsilon     float64    `json:"epsilon"`
+	Error       uint64     `json:"error"` // epsilon times total
 	Delta       float64    `json:"delta"`
 	Width       uint64     `json:"width"`
 	Depth       uint32     `json:"depth"`
@@ -154,7 +149,7 @@ type sketchFacts struct {
 func factsOf(spec sketches.Spec, f *filters.Facts, rows, total uint64, digest [32]byte) sketchFacts {
 	s := sketchFacts{
 		Sealed: f.Partial == nil, Normalize: f.Rule, Weight: spec.Weight, Ranges: spec.Ranges, KeyRows: rows, Total: total,
-		Epsilon: spec.Params.Epsilon(), Delta: spec.Params.Delta(), Width: spec.Params.Width, Depth: spec.Params.Depth, MemoryBytes: spec.Bytes(),
+		Epsilon: spec.Params.Epsilon(), Error: spec.Bound(float64(total)), Delta: spec.Params.Delta(), Width: spec.Params.Width, Depth: spec.Params.Depth, MemoryBytes: spec.Bytes(),
 		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", digest),
 	}
 	if p := f.Partial; p != nil {
@@ -184,7 +179,7 @@ func (s *sketchFacts) counted() string {
 
 // bound describes how far estimates may be off.
 func (s *sketchFacts) bound() string {
-	return fmt.Sprintf("estimates are at most %s too high (%.3g of the total), with probability %.3g %%", words.Count(uint64(s.Epsilon*float64(s.Total))+1), s.Epsilon, 100*(1-s.Delta))
+	return fmt.Sprintf("estimates are at most %s too high (%.3g of the total), with probability %.3g %%", words.Count(s.Error), s.Epsilon, 100*(1-s.Delta))
 }
 
 func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) (err error) {
@@ -237,7 +232,7 @@ func (c *cli) saveSketch(ctx context.Context, verb, name string, s *sketches.Ske
 	notes := r.Notes
 	r.Head = c.NewHead(verb, start)
 	r.Notes = append(r.Notes, notes...)
-	r.sketchFacts, r.FileBytes = factsOf(s.Spec, s.Facts(), s.Rows, s.Total(), digest), size
+	r.sketchFacts, r.FileBytes = factsOf(s.Spec(), s.Facts(), s.Rows(), s.Total(), digest), size
 	null := ""
 	if r.KeysNull > 0 {
 		null = fmt.Sprintf(" (%s without a key)", words.Count(r.KeysNull))

@@ -126,7 +126,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 	if err := s.Usable(fault.At{File: name}); err != nil {
 		return err
 	}
-	r := queryReport{Sketch: name, Unit: unitOf(s.Spec), Total: s.Total(), KeyRows: s.Rows, Delta: s.Spec.Params.Delta(), Error: s.Bound(1)}
+	r := queryReport{Sketch: name, Unit: unitOf(s.Spec()), Total: s.Total(), KeyRows: s.Rows(), Delta: s.Spec().Params.Delta(), Error: s.Bound(1)}
 	if err := r.ask(s, o); err != nil {
 		return err
 	}
@@ -196,12 +196,12 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 		}
 	} else {
 		open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
-		columns, err := keys.ParseColumns(s.Spec.Key)
+		columns, err := keys.ParseColumns(s.Spec().Key)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		open.Column = columns[len(columns)-1].Name()
-		plan, _, err := c.planOf(cmd, &buildFlags{key: s.Spec.Key, inputs: o.inputs}, inputs, s.Spec.PlanOptions(builds.Options{Normalize: s.Facts().Rule, Threads: c.Threads}), open)
+		plan, _, err := c.planOf(cmd, &buildFlags{key: s.Spec().Key, inputs: o.inputs}, inputs, s.Spec().PlanOptions(builds.Options{Normalize: s.Facts().Rule, Threads: c.Threads}), open)
 		if err != nil {
 			return nil, err
 		}

@@ -101,7 +101,7 @@ func Build(ctx context.Context, plan *builds.Plan, spec Spec, o Options) (*Sketc
 			return nil, rep, err
 		}
 	}
-	all[0].Rows = uint64(rep.Rows - rep.KeysNull)
+	all[0].rows = uint64(rep.Rows - rep.KeysNull)
 	rep.Workers, rep.Seconds = len(all), time.Since(start).Seconds()
 	return all[0], rep, nil
 }

@@ -129,8 +129,8 @@ func TestBuild(t *testing.T) {
 			}
 			s, rep, err := counted(t, spec, Options{Threads: 1}, l.names...)
 			must(t, s, err)
-			if rep.Rows != 9000 || uint64(rep.Rows-rep.KeysNull) != s.Rows || rep.KeysNull == 0 {
-				t.Errorf("report %+v, rows with a key %d", rep, s.Rows)
+			if rep.Rows != 9000 || uint64(rep.Rows-rep.KeysNull) != s.rows || rep.KeysNull == 0 {
+				t.Errorf("report %+v, rows with a key %d", rep, s.rows)
 			}
 			total := uint64(0)
 			for user, w := range truth {
@@ -220,7 +220,7 @@ func TestUnion(t *testing.T) {
 	sum, err := Merge(l.names, of, false, true)
 	must(t, sum, err)
 	whole, err := built(t, spec, Options{}, l.names...)
-	if must(t, whole, err); !slices.Equal(sum.table.Counters(), whole.table.Counters()) || sum.Rows != whole.Rows {
+	if must(t, whole, err); !slices.Equal(sum.table.Counters(), whole.table.Counters()) || sum.rows != whole.rows {
 		t.Error("the union is another sketch than that of all files")
 	}
 	for what, c := range map[string]struct {
@@ -402,7 +402,7 @@ func TestWeights(t *testing.T) {
 	}
 	csv := sourcetest.Put(t, filepath.Join(t.TempDir(), "x.csv"), "k,w\na,5\nb,6\na,7\n")
 	s, err = built(t, Spec{Key: "k", Weight: "w::int64", Params: small}, Options{}, csv)
-	if must(t, s, err); s.Total() != 18 || s.Rows != 3 {
+	if must(t, s, err); s.Total() != 18 || s.rows != 3 {
 		t.Errorf("text: total %d", s.Total())
 	}
 	_, err = built(t, Spec{Key: "k", Weight: "w", Params: small}, Options{Memory: 100}, csv)

@@ -44,7 +44,7 @@ const (
 )
 
 // said returns what the file of the sketch says.
-func (s *Sketch) said() said { return said{s.Spec, s.Rows, s.Total()} }
+func (s *Sketch) said() said { return said{s.spec, s.rows, s.Total()} }
 
 // body returns the body of the section.
 func (s said) body() []byte {
@@ -133,9 +133,8 @@ func IsSketch(first []byte) bool { return bytes.HasPrefix(first, []byte(sniff.Sk
 // Header is a sketch's file without its counters.
 type Header struct {
 	*filters.Header
-	Spec        Spec
-	Rows, Total uint64
-	name        string
+	said
+	name string
 }
 
 // DecodeHeader is [filters.DecodeHeader] for a sketch.
@@ -145,7 +144,7 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 		return nil, err
 	}
 	said, err := parse(h.Filter.Facts(), own)
-	return &Header{h, said.Spec, said.Rows, said.Total, name}, err
+	return &Header{h, said, name}, err
 }
 
 // Load reads the counters, of at most budget bytes (0: no limit), and verifies the file.
@@ -154,7 +153,7 @@ func (h *Header) Load(ctx context.Context, budget int64) (*Sketch, error) {
 		return nil, err
 	}
 	s := newSketch(h.Spec, *h.Filter.Facts())
-	s.Rows = h.Rows
+	s.rows = h.Rows
 	all := s.payload()
 	rest := all[0]
 	err := h.LoadOther(ctx, func(raw []byte) {

@@ -37,7 +37,7 @@ func samples(t testing.TB) map[string]*Sketch {
 					weights = append(weights, uint64(1000*i))
 				}
 			}
-			s.Rows += uint64(len(b.Rows))
+			s.rows += uint64(len(b.Rows))
 			return s.add(b, weights, new([]uint64), new([]countmin.Point))
 		})
 		if err != nil {
@@ -205,7 +205,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if again, err := decoded(file(t, s)); err != nil || again.Total() != s.Total() || again.Spec != s.Spec {
+			if again, err := decoded(file(t, s)); err != nil || again.Total() != s.Total() || again.spec != s.spec {
 				t.Fatal(err)
 			}
 			if _, err := Merge([]string{"a", "b"}, []*Sketch{s, s}, false, true); err == nil && s.Facts().Partial != nil {

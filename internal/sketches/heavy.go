@@ -30,8 +30,8 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	threshold := s.Threshold(phi)
 	room := &heldKeys{most: o.Memory}
 	var all []*candidates
-	threads := Options{Threads: o.Threads}.workers(s.Spec)
-	rep, err := each(ctx, plan, s.Spec, threads, o.Progress, func() func(*keys.Batch, []uint64) error {
+	threads := Options{Threads: o.Threads}.workers(s.spec)
+	rep, err := each(ctx, plan, s.spec, threads, o.Progress, func() func(*keys.Batch, []uint64) error {
 		c := &candidates{of: s, threshold: threshold, room: room, weight: map[string]uint64{}}
 		room.mu.Lock()
 		all = append(all, c)
@@ -48,9 +48,9 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 			sum[key] += weight
 		}
 	}
-	if rows := uint64(rep.Rows - rep.KeysNull); rows != s.Rows || total != s.Total() {
-		return nil, rep, faults.Mismatch(fault.At{}, "rows with a key in the inputs", fmt.Sprintf("those of the sketch: %d, %s %d", s.Rows, s.Spec.unit(), s.Total()),
-			fmt.Sprintf("%d, %s %d", rows, s.Spec.unit(), total)).WithHint("name all inputs that the sketch is of, as they were")
+	if rows := uint64(rep.Rows - rep.KeysNull); rows != s.rows || total != s.Total() {
+		return nil, rep, faults.Mismatch(fault.At{}, "rows with a key in the inputs", fmt.Sprintf("those of the sketch: %d, %s %d", s.rows, s.spec.unit(), s.Total()),
+			fmt.Sprintf("%d, %s %d", rows, s.spec.unit(), total)).WithHint("name all inputs that the sketch is of, as they were")
 	}
 	var found []Hitter
 	for key, weight := range sum {

@@ -21,7 +21,7 @@ var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}"}
 func Merge(names []string, of []*Sketch, open, union bool) (*Sketch, error) {
 	about := make([]*Header, len(of))
 	for i, s := range of {
-		about[i] = &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, Spec: s.Spec, name: names[i]}
+		about[i] = &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, said: s.said(), name: names[i]}
 	}
 	sum, err := sumFor(names, about, open, union)
 	if err != nil {
@@ -141,7 +141,7 @@ func sameUnit(names []string, about []*Header) error {
 func Alike(names []string, of []*Sketch) error {
 	about := make([]*Header, len(of))
 	for i, s := range of {
-		about[i] = &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, Spec: s.Spec}
+		about[i] = &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, said: s.said()}
 	}
 	return alike(names, about)
 }

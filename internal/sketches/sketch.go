@@ -12,7 +12,9 @@
 package sketches
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -55,25 +57,47 @@ func (s Spec) unit() string {
 
 // Sketch is a count-min sketch of the keys of rows. Methods that only read may run concurrently.
 type Sketch struct {
-	Spec Spec
-	// Rows is the number of rows with a key.
-	Rows   uint64
+	spec   Spec
+	rows   uint64 // with a key
 	facts  filters.Facts
 	table  *countmin.Table
 	ranges *countmin.Ranges // nil: none
 }
+
+// ParamsFor returns the parameters of tables for ε and δ, 0: [DefaultEpsilon] and [DefaultDelta].
+func ParamsFor(epsilon, delta float64) (countmin.Params, error) {
+	epsilon, delta = cmp.Or(epsilon, DefaultEpsilon), cmp.Or(delta, DefaultDelta)
+	p, ok := countmin.ParamsFor(epsilon, delta)
+	if !ok {
+		return p, faults.Errorf("{Epsilon} %v, {Delta} %v: want numbers below 1, of at least %.1e and %.1e", epsilon, delta,
+			1.01*countmin.Params{Width: countmin.MaxWidth}.Epsilon(), 1.01*countmin.Params{Depth: countmin.MaxDepth}.Delta())
+	}
+	return p, nil
+}
+
+// Defaults for tables of about 1 MiB.
+const (
+	DefaultEpsilon = 1e-4
+	DefaultDelta   = 0.01
+)
 
 // hash is that of all sketches.
 var hash = bloom.Hash{ID: bloom.XXH3}
 
 // newSketch returns an empty sketch.
 func newSketch(spec Spec, facts filters.Facts) *Sketch {
-	s := &Sketch{Spec: spec, facts: facts, table: countmin.NewTable(spec.Params, 0)}
+	s := &Sketch{spec: spec, facts: facts, table: countmin.NewTable(spec.Params, 0)}
 	if spec.Ranges {
 		s.ranges = countmin.NewRanges(spec.Params, 0)
 	}
 	return s
 }
+
+// Spec returns what the sketch counts.
+func (s *Sketch) Spec() Spec { return s.spec }
+
+// Rows returns the number of rows with a key.
+func (s *Sketch) Rows() uint64 { return s.rows }
 
 // Facts returns what the file says of the key, the build and its shards.
 func (s *Sketch) Facts() *filters.Facts { return &s.facts }
@@ -81,18 +105,19 @@ func (s *Sketch) Facts() *filters.Facts { return &s.facts }
 // Total returns the weight of all rows with a key: without a weight column, their number.
 func (s *Sketch) Total() uint64 { return s.table.Total() }
 
-// Bound returns ε times the total, rounded up: what an estimate exceeds the truth by with a
-// probability of at most δ, at most, if it consists of some nodes.
-func (s *Sketch) Bound(nodes int) uint64 {
-	return upTo(s.Spec.Params.Epsilon() * float64(s.Total()) * float64(nodes))
-}
+// Bound returns ε times the total for each of some nodes: with a probability of at least 1-δ, an
+// estimate that is the sum of them is at most that much too high.
+func (s *Sketch) Bound(nodes int) uint64 { return s.Spec().Bound(float64(s.Total()) * float64(nodes)) }
 
-// upTo rounds up.
-func upTo(f float64) uint64 {
+// Bound returns ε times a total, as a whole number: errors are whole numbers.
+func (s Spec) Bound(total float64) uint64 { return whole(s.Params.Epsilon() * total) }
+
+// whole rounds down.
+func whole(f float64) uint64 {
 	if f >= math.MaxUint64 {
 		return math.MaxUint64
 	}
-	return uint64(math.Ceil(f))
+	return uint64(f)
 }
 
 // KeyOptions returns the options for making keys of which the sketch can be asked.
@@ -128,10 +153,10 @@ func (s *Sketch) add(b *keys.Batch, weights []uint64, hashes *[]uint64, points *
 
 // overflow says what overflowed.
 func (s *Sketch) overflow(err error) error {
-	if err == nil || s.Spec.Weight == "" {
+	if err == nil || s.spec.Weight == "" {
 		return err
 	}
-	return fmt.Errorf("column %s: %w (weigh rows in a larger unit)", s.Spec.Weight, err)
+	return fmt.Errorf("column %s: %w (weigh rows in a larger unit)", s.spec.Weight, err)
 }
 
 // Ranged reports whether there are ranges of keys of these classes.
@@ -151,14 +176,14 @@ func pointOf(b *keys.Batch, i int, buf []byte) countmin.Point {
 
 // merge adds the rows of another sketch of the same parameters.
 func (s *Sketch) merge(t *Sketch) error {
-	rows, over := bits.Add64(s.Rows, t.Rows, 0)
+	rows, over := bits.Add64(s.rows, t.rows, 0)
 	if over != 0 {
 		return countmin.ErrOverflow
 	}
 	if err := s.table.Merge(t.table); err != nil {
 		return s.overflow(err)
 	}
-	s.Rows = rows
+	s.rows = rows
 	if s.ranges == nil {
 		return nil
 	}
@@ -168,6 +193,9 @@ func (s *Sketch) merge(t *Sketch) error {
 // Usable returns an error about a sketch that cannot be asked: a partial one, or one whose keys
 // were made by rules that this version does not know.
 func (s *Sketch) Usable(at fault.At) error {
+	if s == nil || s.table == nil {
+		return errors.New("the sketch is empty (build or load one)")
+	}
 	if p := s.facts.Partial; p != nil {
 		return faults.Mismatch(at, "sketch", "a finished sketch", "a partial one, in which rows are missing").
 			WithHint("merge all partial sketches of the build first")
@@ -220,7 +248,7 @@ func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
 	if high > 0 {
 		return 0, 0, faults.Unsupported(fault.At{File: names[1]}, "an inner product above 2^64-1")
 	}
-	return most, upTo(s.Spec.Params.Epsilon() * float64(s.Total()) * float64(t.Total())), nil
+	return most, s.spec.Bound(float64(s.Total()) * float64(t.Total())), nil
 }
 
 // Hitter is a key with its weight, or a bound on it.
@@ -234,7 +262,7 @@ type Hitter struct {
 // at most. The sketch needs ranges of integers or dates, and phi must be above ε.
 func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
 	class := s.facts.Key[0].Class
-	switch epsilon := s.Spec.Params.Epsilon(); {
+	switch epsilon := s.spec.Params.Epsilon(); {
 	case s.ranges == nil || class != string(keys.Integer) && class != string(keys.Date):
 		return nil, faults.Mismatch(fault.At{}, "sketch", "one with ranges of integers or dates", "one of "+s.forms()).
 			WithHint("name the inputs after the sketch: they are then read again, and the counts are exact")
@@ -265,8 +293,12 @@ func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
 // maxHitters limits the intervals that are looked at for heavy keys in a level.
 const maxHitters = 1 << 20
 
-// Threshold returns the weight of a share of the total, at least 1.
-func (s *Sketch) Threshold(phi float64) uint64 { return max(1, upTo(phi*float64(s.Total()))) }
+// Threshold returns the least weight, at least 1, that is a share of the total. A share such as 0.07
+// is a little more in binary, which must not cost the key with 7 of 100 rows its place.
+func (s *Sketch) Threshold(phi float64) uint64 {
+	const rounding = 1 - 1e-15
+	return max(1, whole(math.Ceil(phi*rounding*float64(s.Total()))))
+}
 
 // byWeight orders hitters, the heaviest first.
 func byWeight(a, b Hitter) int {
