@@ -29,6 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags holds the flags of build.
@@ -479,7 +480,12 @@ func sameShard(f *filters.Filter, s dataset.Shard) bool {
 // decides by its header. Any other existing output that must not be replaced is an
 // error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.Header) bool) (bool, error) {
-	done, err := filters.Holds(ctx, c.Store(), name, same)
+	return c.outputDone(ctx, name, filters.Holds, same)
+}
+
+// outputDone is filterDone with what holds reports.
+func (c *cli) outputDone(ctx context.Context, name string, holds func(context.Context, storage.Source, string, func(*filters.Header) bool) (bool, error), same func(*filters.Header) bool) (bool, error) {
+	done, err := holds(ctx, c.Store(), name, same)
 	done = done && !c.Force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -16,10 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/sketches"
@@ -41,7 +38,7 @@ func (c *cli) sketchCmd() *cobra.Command {
 		Short: "Count how often keys occur, in little memory; sketch query asks",
 		Example: `  bloomjoin sketch --key user_id -o users.bjs logs/
   bloomjoin sketch --key user_id --weight bytes --shard 3/16 -o part-3.bjs logs/
-  bloomjoin sketch query --heavy 0.01 users.bjs logs/`,
+  bloomjoin sketch --key ts --range -o times.bjs logs/`,
 		Annotations: flags.Docs("sketches.md"),
 		Args:        o.inputs.Arguments("INPUTS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketch(cmd, &o, args) },
@@ -75,42 +72,36 @@ func (c *cli) sketchCmd() *cobra.Command {
 }
 
 // check checks the flags before any input is opened.
-func (o *sketchFlags) check(c *cli) (spec sketches.Spec, opts builds.Options, open source.Opening, err error) {
+func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err error) {
 	spec = sketches.Spec{Key: o.key, Weight: o.weight, Ranges: o.ranges}
-	open = source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
 	if o.key == "" {
-		return spec, opts, open, flags.Usagef("--key COL is required: name the column to count")
+		return spec, open, flags.Usagef("--key COL is required: name the column to count")
 	}
-	columns, err := keys.ParseColumns(o.key)
-	if err != nil {
-		return spec, opts, open, flags.Usagef("--key: %w", err)
+	if open, err = keyOpening(o.key); err != nil {
+		return spec, open, flags.Usagef("--key: %w", err)
 	}
-	if o.weight != "" {
-		if weight, err := keys.ParseColumns(o.weight); err != nil || len(weight) != 1 {
-			return spec, opts, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
-		}
+	if weight, err := keys.ParseColumns(o.weight); o.weight != "" && (err != nil || len(weight) != 1) {
+		return spec, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
 	}
 	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return spec, opts, open, flags.Usagef("--normalize %w", err)
+		return spec, open, flags.Usagef("--normalize %w", err)
 	}
 	if o.epsilon == 0 || o.delta == 0 { // which stand for the defaults below
-		return spec, opts, open, flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
+		return spec, open, flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
 	}
 	if spec.Params, err = sketches.ParamsFor(o.epsilon, o.delta); err != nil {
-		return spec, opts, open, flags.Usagef("%w", err)
+		err = flags.Usagef("%w", err)
 	}
-	opts = spec.PlanOptions(builds.Options{Normalize: o.normalize, Threads: c.Threads})
-	if opts.Memory, err = c.Budget(); err != nil {
-		return spec, opts, open, err
+	return spec, open, err
+}
+
+// keyOpening returns how files with the key are opened.
+func keyOpening(key string) (open source.Opening, err error) {
+	columns, err := keys.ParseColumns(key)
+	if err == nil {
+		open.Text, open.Column = true, columns[len(columns)-1].Name()
 	}
-	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
-		return spec, opts, open, err
-	}
-	if o.shard != "" && strings.HasSuffix(o.out, "/") {
-		o.out += partName(opts.Shard) + ".bjs"
-	}
-	open.Column = columns[len(columns)-1].Name()
-	return spec, opts, open, namedOutput(o.out, "sketch", ".bjs")
+	return open, err
 }
 
 // sketchReport is the JSON report of sketch, and of merge of sketches.
@@ -182,14 +173,27 @@ func (s *sketchFacts) bound() string {
 	return fmt.Sprintf("estimates are at most %s too high (%.3g of the total), with probability %.3g %%", words.Count(s.Error), s.Epsilon, 100*(1-s.Delta))
 }
 
-func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) (err error) {
+func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	spec, opts, open, err := o.check(c)
+	spec, open, err := o.check()
 	if err != nil {
 		return err
 	}
-	build := &buildFlags{key: o.key, out: o.out, inputs: o.inputs}
-	plan, list, err := c.planOf(cmd, build, args, opts, open)
+	opts := spec.PlanOptions(builds.Options{Normalize: o.normalize, Threads: c.Threads})
+	if opts.Memory, err = c.Budget(); err != nil {
+		return err
+	}
+	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
+		return err
+	}
+	if o.shard != "" && strings.HasSuffix(o.out, "/") {
+		o.out += partName(opts.Shard) + ".bjs"
+	}
+	if err := namedOutput(o.out, "sketch", ".bjs"); err != nil {
+		return err
+	}
+	open.Stdin = c.Stdin
+	plan, list, err := c.planOf(cmd, &buildFlags{key: o.key, out: o.out, inputs: o.inputs}, args, opts, open)
 	if err != nil {
 		return err
 	}
@@ -198,9 +202,17 @@ func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) (err err
 	}
 	files := plan.Files()
 	defer source.Close(files)
-	if done, err := c.sketchedBefore(ctx, o.out, plan, spec, opts.Shard, files, list); err != nil {
+	id := spec.ID(plan)
+	done, err := c.outputDone(ctx, o.out, sketches.Kind().Holds, func(h *filters.Header) bool {
+		return id != [32]byte{} && h.Filter.Facts().BuildID == id && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan)
+	})
+	if done {
+		err = (&output.Run{Log: files, List: list}).ChangedSince(ctx, c.Store(), o.out)
+	}
+	switch {
+	case err != nil:
 		return err
-	} else if done {
+	case done:
 		return c.AlreadyDone(ctx, "sketch", o.out, start, output.ErrDone)
 	}
 	add, end := c.Progress("counting rows", plan.Pieces())
@@ -210,11 +222,9 @@ func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) (err err
 		return err
 	}
 	r := sketchReport{Rows: rep.Rows, KeysNull: rep.KeysNull, BytesRead: session.BytesRead(files), Threads: rep.Workers}
-	for _, note := range []string{undivided(files, opts.Shard)} {
-		if note != "" {
-			r.Notes = append(r.Notes, note)
-			c.Say("note: %s", note)
-		}
+	if note := undivided(files, opts.Shard); note != "" {
+		r.Notes = []string{note}
+		c.Say("note: %s", note)
 	}
 	return c.saveSketch(ctx, "sketch", o.out, s, start, r)
 }
@@ -231,38 +241,14 @@ func (c *cli) saveSketch(ctx context.Context, verb, name string, s *sketches.Ske
 	}
 	notes := r.Notes
 	r.Head = c.NewHead(verb, start)
-	r.Notes = append(r.Notes, notes...)
+	r.Notes = append(notes, r.Notes...)
 	r.sketchFacts, r.FileBytes = factsOf(s.Spec(), s.Facts(), s.Rows(), s.Total(), digest), size
 	null := ""
 	if r.KeysNull > 0 {
-		null = fmt.Sprintf(" (%s without a key)", words.Count(r.KeysNull))
+		null = fmt.Sprintf(" (%s without a key or weight)", words.Count(r.KeysNull))
 	}
 	c.Say("%s: sketch, %s: %s%s, %s, %s in memory; %s; in %.2f s", name, r.state(), r.counted(), null, words.Bytes(size), words.Bytes(r.MemoryBytes), r.bound(), r.Seconds)
 	return c.Report(r, name)
-}
-
-// sketchedBefore reports whether the same run has written the output before.
-func (c *cli) sketchedBefore(ctx context.Context, name string, plan *builds.Plan, spec sketches.Spec, shard dataset.Shard, files []*source.File, list *inputs.List) (bool, error) {
-	id := spec.ID(plan)
-	done, err := c.sketchDone(ctx, name, func(h *sketches.Header) bool {
-		return id != [32]byte{} && h.Filter.Facts().BuildID == id && sameShard(h.Filter, shard) && sameDivision(h.Filter, plan)
-	})
-	if err != nil || !done {
-		return false, err
-	}
-	return true, (&output.Run{Log: files, List: list}).ChangedSince(ctx, c.Store(), name)
-}
-
-// sketchDone is filterDone for a sketch.
-func (c *cli) sketchDone(ctx context.Context, name string, same func(*sketches.Header) bool) (bool, error) {
-	done, err := sketches.Holds(ctx, c.Store(), name, same)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && c.Force:
-		return false, nil
-	case err != nil || done:
-		return done, err
-	}
-	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, output.ErrExists)
 }
 
 // isSketch reports whether a file is a sketch.
@@ -281,10 +267,8 @@ func (c *cli) isSketch(ctx context.Context, name string) (is bool, err error) {
 
 // mergeSketches is merge for sketches.
 func (c *cli) mergeSketches(ctx context.Context, o *mergeFlags, names []string, start time.Time, read int64) error {
-	for flag, given := range map[string]bool{"--intersect": o.intersect, "--difference": o.difference, "--uncompressed": o.uncompressed, "--strict": o.strict} {
-		if given {
-			return fmt.Errorf("%s: %s is for filters, got a sketch: partial sketches are merged, and finished ones are added with --union", names[0], flag)
-		}
+	if o.intersect || o.difference || o.uncompressed || o.strict {
+		return fmt.Errorf("%s: want filters for --intersect, --difference, --uncompressed and --strict, got a sketch (merge partial sketches without these flags, and add finished ones up with --union)", names[0])
 	}
 	if says := flags.NamedAs(o.out); says != "" && says != "a sketch" {
 		return fmt.Errorf("-o %s: its name says %s, and sketches are merged: name the file .bjs", o.out, says)
@@ -301,7 +285,7 @@ func (c *cli) mergeSketches(ctx context.Context, o *mergeFlags, names []string, 
 	if err != nil {
 		return err
 	}
-	done, err := c.sketchDone(ctx, o.out, func(h *sketches.Header) bool { return h.Digest() == want })
+	done, err := c.outputDone(ctx, o.out, sketches.Kind().Holds, func(h *filters.Header) bool { return h.Digest() == want })
 	if err != nil {
 		return err
 	}

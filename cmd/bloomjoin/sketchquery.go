@@ -60,7 +60,7 @@ func (o *queryFlags) check(cmd *cobra.Command, args []string) error {
 	heavy := cmd.Flags().Changed("heavy")
 	switch {
 	case len(o.values)+len(o.ranges) == 0 && o.inner == "" && !heavy:
-		return flags.Usagef("no question: want --value, --range, --inner or --heavy")
+		return flags.Usagef("--value, --range, --inner or --heavy is required: ask one of these questions")
 	case heavy && !(o.heavy > 0 && o.heavy < 1):
 		return flags.Usagef("--heavy %v: want a share of the total between 0 and 1, as 0.01", o.heavy)
 	case len(args) > 1 && !heavy:
@@ -195,12 +195,11 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	} else {
-		open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
-		columns, err := keys.ParseColumns(s.Spec().Key)
+		open, err := keyOpening(s.Spec().Key)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		open.Column = columns[len(columns)-1].Name()
+		open.Stdin = c.Stdin
 		plan, _, err := c.planOf(cmd, &buildFlags{key: s.Spec().Key, inputs: o.inputs}, inputs, s.Spec().PlanOptions(builds.Options{Normalize: s.Facts().Rule, Threads: c.Threads}), open)
 		if err != nil {
 			return nil, err

@@ -127,9 +127,9 @@ func (s *summer) pad(to int64) error {
 // source is a payload that can be read in chunks.
 type source struct {
 	meta
-	bits *bloom.Filter                          // or
-	data [2][]byte                              // of an exact set, or
-	part func(dst []byte, lo, hi uint64) []byte // of another file: appends bytes lo to hi
+	bits *bloom.Filter // or
+	data [2][]byte     // of an exact set, or
+	part Payload       // of another file
 }
 
 // newSource checks f and makes its payload readable.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Other is a kind of file beside filters with their layout: prologue, sections, chunks, trailer.
@@ -66,9 +67,11 @@ func (m *meta) checkOwn() *problem {
 	return nil
 }
 
-// EncodeOther is [Encode] for another file. part appends the bytes lo to hi of the payload to
-// dst; it may be called concurrently.
-func EncodeOther(w io.Writer, o *Other, f *Facts, own []byte, part func(dst []byte, lo, hi uint64) []byte) (int64, error) {
+// Payload appends the bytes lo to hi of a payload to dst. It may be called concurrently.
+type Payload func(dst []byte, lo, hi uint64) []byte
+
+// Encode is [Encode] for another file.
+func (o *Other) Encode(w io.Writer, f *Facts, own []byte, part Payload) (int64, error) {
 	s, err := o.source(f, own, part)
 	if err != nil {
 		return 0, err
@@ -77,8 +80,8 @@ func EncodeOther(w io.Writer, o *Other, f *Facts, own []byte, part func(dst []by
 	return n, err
 }
 
-// DigestOther is [Filter.Digest] for another file.
-func DigestOther(o *Other, f *Facts, own []byte, part func(dst []byte, lo, hi uint64) []byte) ([32]byte, error) {
+// Digest is [Filter.Digest] for another file.
+func (o *Other) Digest(f *Facts, own []byte, part Payload) ([32]byte, error) {
 	s, err := o.source(f, own, part)
 	if err != nil {
 		return [32]byte{}, err
@@ -87,7 +90,28 @@ func DigestOther(o *Other, f *Facts, own []byte, part func(dst []byte, lo, hi ui
 	return digest(&s.meta, sums), err
 }
 
-func (o *Other) source(f *Facts, own []byte, part func(dst []byte, lo, hi uint64) []byte) (*source, error) {
+// Save is [Save] for another file.
+func (o *Other) Save(ctx context.Context, store storage.Storage, name string, f *Facts, own []byte, part Payload, replace bool) (size int64, err error) {
+	encode := func(w io.Writer) (int64, error) { return o.Encode(w, f, own, part) }
+	return saveAs(ctx, store, name, replace, encode, func() (rival int64, same bool, err error) {
+		want, err := o.Digest(f, own, part)
+		if err != nil {
+			return 0, false, err
+		}
+		same, err = o.Holds(ctx, store, name, func(h *Header) bool {
+			rival = h.FileBytes
+			return h.Digest() == want
+		})
+		return rival, same, err
+	})
+}
+
+// Holds is [Holds] for another file.
+func (o *Other) Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (bool, error) {
+	return holds(ctx, store, name, o, want)
+}
+
+func (o *Other) source(f *Facts, own []byte, part Payload) (*source, error) {
 	s := &source{meta: meta{Filter: New(*f), other: o, own: own}, part: part}
 	size, err := o.Size(f, own)
 	if err != nil {
@@ -100,17 +124,16 @@ func (o *Other) source(f *Facts, own []byte, part func(dst []byte, lo, hi uint64
 	return s, nil
 }
 
-// DecodeOther is [DecodeHeader] for another file. It also returns the body of the own section.
-// Digest, Verify and LoadOther are for such a header.
-func DecodeOther(r io.ReaderAt, size int64, name string, o *Other) (h *Header, own []byte, err error) {
-	if h, err = decodeHeader(r, size, name, o); err != nil {
-		return nil, nil, err
-	}
-	return h, h.meta.own, nil
+// DecodeHeader is [DecodeHeader] for another file, for Digest, Verify, Own and LoadOther.
+func (o *Other) DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
+	return decodeHeader(r, size, name, o)
 }
 
-// LoadOther reads the payload of another file, which DecodeOther has opened, and passes it to
-// fn in order. Each piece is verified, but the file only once LoadOther has returned nil.
+// Own returns the body of the own section of another file.
+func (h *Header) Own() []byte { return h.meta.own }
+
+// LoadOther reads the payload of another file and passes it to fn in order. Each piece is verified,
+// but the file only once LoadOther has returned nil.
 func (h *Header) LoadOther(ctx context.Context, fn func(raw []byte)) error {
 	if err := h.decoded(); err != nil {
 		return err

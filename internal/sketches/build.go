@@ -3,15 +3,12 @@ package sketches
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -21,7 +18,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -41,15 +37,23 @@ const privateMost = 256 << 20
 // Report is the result of a pass over rows in numbers.
 type Report struct {
 	Rows     int64 // rows read
-	KeysNull int64 // rows of them without a key
+	KeysNull int64 // rows of them without a key, or without a weight
 	Workers  int
 	Seconds  float64
 }
 
 // PlanOptions returns the options for the plan of a build.
 func (s Spec) PlanOptions(o builds.Options) builds.Options {
-	o.Key, o.Uncounted = s.Key, true
+	o.Key, o.Uncounted = s.columns(), true
 	return o
+}
+
+// columns returns the columns that are read.
+func (s Spec) columns() string {
+	if s.Weight == "" {
+		return s.Key
+	}
+	return s.Key + "," + s.Weight
 }
 
 // ID returns the identity of a build of the plan's inputs; zero if they have none.
@@ -68,11 +72,17 @@ func Build(ctx context.Context, plan *builds.Plan, spec Spec, o Options) (*Sketc
 	for i, name := range plan.Spec.Names {
 		facts.Key = append(facts.Key, filters.KeyColumn{Name: name, Class: plan.Spec.Classes[i]})
 	}
+	if last := len(facts.Key) - 1; spec.Weight != "" {
+		if class := keys.Class(facts.Key[last].Class); class != keys.Integer && class != keys.Null {
+			return nil, Report{}, faults.Mismatch(fault.At{Column: spec.Weight}, "weight", "a column of integers", string(class)).WithHint("cast it, as {Weight COL::int64}")
+		}
+		facts.Key = facts.Key[:last]
+	}
 	if o.Shard != (dataset.Shard{}) {
 		facts.Partial = &filters.Partial{Of: o.Shard.Of, Held: []uint32{o.Shard.Index}, Division: plan.Division}
 	}
-	if spec.Ranges && !Ranged(keys.ClassesOf(plan.Spec.Classes)) {
-		return nil, Report{}, faults.Unsupported(fault.At{}, "ranges of keys of class %s", plan.Spec).
+	if classes := filters.New(facts).KeyClasses(); spec.Ranges && !Ranged(classes) {
+		return nil, Report{}, faults.Unsupported(fault.At{}, "ranges of keys of class %s", strings.Join(classes, ", ")).
 			WithHint("ranges are of one column of integers, dates or timestamps: leave {Range} out, or cast the key")
 	}
 	if err := memoryNeeded(fault.At{}, spec, 1, o.Memory); err != nil {
@@ -80,15 +90,13 @@ func Build(ctx context.Context, plan *builds.Plan, spec Spec, o Options) (*Sketc
 	}
 	var mu sync.Mutex
 	var all []*Sketch
-	threads := o.workers(spec)
-	rep, err := each(ctx, plan, spec, threads, o.Progress, func() func(*keys.Batch, []uint64) error {
+	rep, err := eachKey(ctx, plan, spec, o, o.workers(spec), func() func(*weighted) error {
 		s := newSketch(spec, facts)
 		mu.Lock()
 		all = append(all, s)
 		mu.Unlock()
-		var hashes []uint64
 		var points []countmin.Point
-		return func(b *keys.Batch, weights []uint64) error { return s.add(b, weights, &hashes, &points) }
+		return func(k *weighted) error { return s.add(k, &points) }
 	})
 	if err != nil {
 		return nil, rep, err
@@ -115,180 +123,65 @@ func (o Options) workers(spec Spec) int {
 	return int(max(1, min(uint64(tasks.Processors(o.Threads)), room/spec.Bytes())))
 }
 
-// each passes the keys of the plan's rows and their weights to workers.
-func each(ctx context.Context, plan *builds.Plan, spec Spec, threads int, progress func(int64), newWork func() func(*keys.Batch, []uint64) error) (rep Report, err error) {
-	if progress == nil {
-		progress = func(int64) {}
-	}
-	options := keys.Options{Rule: plan.Spec.Rule}
-	if spec.Weight != "" {
-		return eachWeighted(ctx, plan, spec, options, threads, progress, newWork)
-	}
+// eachKey passes the keys of the plan's rows with their weights to workers.
+func eachKey(ctx context.Context, plan *builds.Plan, spec Spec, o Options, threads int, newWork func() func(*weighted) error) (rep Report, err error) {
 	rep.Rows, rep.KeysNull, err = keyscan.Read(ctx, plan.Pieces(), keyscan.ReadOptions{
-		Key: spec.Key, Options: options, IDs: true, Distinct: true, CountNulls: true, Threads: threads,
+		Key: spec.columns(), Options: keys.Options{Rule: plan.Spec.Rule}, IDs: true, Distinct: true, CountNulls: true, Threads: threads,
 	}, func() (func(*keyscan.Keys) error, error) {
 		work := newWork()
-		var weights []uint64
-		return func(k *keyscan.Keys) error {
-			if k.Times == nil {
-				progress(int64(k.Batch.Len))
-				return work(k.Batch, nil)
+		k := &weighted{spec: spec}
+		if spec.Weight != "" {
+			k.parts = len(plan.Spec.Names) - 1
+		}
+		return func(of *keyscan.Keys) error {
+			k.Keys = of
+			err := work(k)
+			if o.Progress != nil {
+				o.Progress(k.rows())
 			}
-			weights = weights[:0]
-			var rows int64
-			for _, n := range k.Times {
-				weights, rows = append(weights, uint64(n)), rows+int64(n)
-			}
-			progress(rows)
-			return work(k.Batch, weights)
+			return err
 		}, nil
 	})
 	return rep, errors.Join(err, source.Unchanged(plan.Pieces()))
 }
 
-// weighing is what the workers of a pass over keys and weights share.
-type weighing struct {
-	key, weight []keys.Column
-	options     keys.Options
-	way         tasks.Flight
-	progress    func(int64)
-	rows, nulls atomic.Int64
+// weighted are keys with their weights. With a column of weights they are read as composite keys, the
+// last part of which is the weight.
+type weighted struct {
+	*keyscan.Keys
+	spec  Spec
+	parts int // of the key, before the weight; 0: each row weighs 1
+	buf   [9]byte
 }
 
-// nothing is the result of a task whose keys go to a function.
-type nothing struct{}
-
-func (nothing) Release() {}
-
-// eachWeighted is each for rows with a column of weights.
-func eachWeighted(ctx context.Context, plan *builds.Plan, spec Spec, options keys.Options, threads int, progress func(int64), newWork func() func(*keys.Batch, []uint64) error) (rep Report, err error) {
-	pieces := plan.Pieces()
-	ctx, release, err := source.MapPieces(ctx, pieces)
-	if err != nil {
-		return rep, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	w := &weighing{options: options, progress: progress}
-	if w.key, err = keys.ParseColumns(spec.Key); err != nil {
-		return rep, err
-	}
-	if w.weight, err = keys.ParseColumns(spec.Weight); err != nil {
-		return rep, err
-	}
-	w.way = tasks.NewFlight(tasks.InFlight(pieces), threads, func() int64 {
-		return tasks.Need(pieces, w.columns)
-	})
-	todo := tasks.Groups(pieces)
-	if slices.ContainsFunc(pieces, func(p source.Piece) bool { return source.IsText(p.File.Format()) }) {
-		todo = tasks.TextRuns(todo, w.way.Workers)
-	}
-	for _, err := range tasks.Map(ctx, todo, w.way, func() (tasks.Work[nothing], error) {
-		worker := &weigher{weighing: w, work: newWork()}
-		return worker.read, nil
-	}) {
-		if err != nil {
-			return rep, err
+// at returns the key at a position in normal form, and its weight.
+func (k *weighted) at(i int) (key []byte, weight uint64, err error) {
+	key = k.Batch.Bytes(k.buf[:], i)
+	if k.parts == 0 {
+		if weight = 1; k.Times != nil {
+			weight = uint64(k.Times[i])
 		}
+		return key, weight, nil
 	}
-	rep.Rows, rep.KeysNull = w.rows.Load(), w.nulls.Load()
-	return rep, source.Unchanged(pieces)
+	last := len(key) - 10 // its length, and an integer
+	part := key[last+1:]
+	if part[8] != 0 {
+		return nil, 0, faults.Mismatch(fault.At{File: k.Piece.File.Name(), Column: k.spec.Weight}, "weight", "0 or more", "a negative number")
+	}
+	if key = key[:last]; k.parts == 1 { // without the length of the only part
+		_, n := binary.Uvarint(key)
+		key = key[n:]
+	}
+	return key, binary.LittleEndian.Uint64(part), nil
 }
 
-// encoders finds the columns of the key and the weight in a schema.
-func (w *weighing) encoders(f *source.File, schema *arrow.Schema) (key, weight *keys.Encoder, err error) {
-	if key, err = keyscan.NewEncoder(f.Name(), schema, w.key, w.options, false); err != nil {
-		return nil, nil, err
+// rows returns the number of rows that the keys are of.
+func (k *weighted) rows() (n int64) {
+	if k.Times == nil {
+		return int64(k.Batch.Len)
 	}
-	if weight, err = keyscan.NewEncoder(f.Name(), schema, w.weight, keys.Options{}, false); err != nil {
-		return nil, nil, err
+	for _, times := range k.Times {
+		n += int64(times)
 	}
-	if classes := weight.Classes(); len(classes) != 1 || classes[0] != keys.Integer && classes[0] != keys.Null {
-		return nil, nil, faults.Mismatch(keyscan.AtColumns(f.Name(), w.weight), "weight", "one column of integers", fmt.Sprintf("class %v", classes)).
-			WithHint("cast it, as {Weight COL::int64}")
-	}
-	return key, weight, nil
-}
-
-// columns returns the columns that are read of a file.
-func (w *weighing) columns(f *source.File) ([]int, error) {
-	key, weight, err := w.encoders(f, f.Schema())
-	if err != nil {
-		return []int{}, err
-	}
-	read := append(slices.Clone(key.Columns()), weight.Columns()...)
-	slices.Sort(read)
-	return slices.Compact(read), nil
-}
-
-// weigher reads keys and weights in one goroutine.
-type weigher struct {
-	*weighing
-	work        func(*keys.Batch, []uint64) error
-	keys, heavy keys.Batch
-	weights     []uint64
-}
-
-// read implements tasks.Work.
-func (w *weigher) read(ctx context.Context, t tasks.Task, _ func(nothing) error) error {
-	columns, err := w.columns(t.File)
-	if err != nil {
-		return err
-	}
-	for g := t.Group; g < t.After(); g++ {
-		var key, weight *keys.Encoder
-		records := t.File.Reading(ctx, g, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] {
-			return rowfilter.ReadFrom(ctx, t.File, w.way.Table(t.File), g, columns, func(int64) {})
-		})
-		for rec, err := range records {
-			if err == nil && key == nil {
-				key, weight, err = w.encoders(t.File, rec.Schema())
-			}
-			if err != nil {
-				return err
-			}
-			for lo := int64(0); lo < rec.NumRows() && err == nil; lo += source.StepRows {
-				some := rec.NewSlice(lo, min(lo+source.StepRows, rec.NumRows()))
-				err = w.record(t.File, some, key, weight)
-				some.Release()
-			}
-			if err != nil {
-				return source.InGroup(err, t.File, g)
-			}
-		}
-	}
-	return nil
-}
-
-// record passes on the keys and weights of a record.
-func (w *weigher) record(f *source.File, rec arrow.Record, key, weight *keys.Encoder) error {
-	if err := key.EncodeIDs(f.Name(), rec, &w.keys); err != nil {
-		return err
-	}
-	if err := weight.EncodeKeys(f.Name(), rec, &w.heavy); err != nil {
-		return err
-	}
-	values, _ := w.heavy.Ints() // not if there are only NULLs
-	w.weights = w.weights[:0]
-	next := 0
-	for _, row := range w.keys.Rows {
-		for next < len(w.heavy.Rows) && w.heavy.Rows[next] < row {
-			next++
-		}
-		what := ""
-		switch {
-		case next == len(w.heavy.Rows) || w.heavy.Rows[next] != row:
-			what = "NULL"
-		case w.heavy.Negative(next):
-			what = "a negative one"
-		default:
-			w.weights = append(w.weights, values[next])
-			continue
-		}
-		return faults.Mismatch(keyscan.AtColumns(f.Name(), w.weight), "weight of a row with a key", "an integer from 0", what).
-			WithHint("give such rows the weight 0, or leave them out")
-	}
-	w.rows.Add(int64(w.keys.Len))
-	w.nulls.Add(int64(w.keys.Nulls()))
-	w.progress(int64(w.keys.Len))
-	return w.work(&w.keys, w.weights)
+	return n
 }

@@ -229,8 +229,8 @@ func TestUnion(t *testing.T) {
 	}{
 		"wider":   {Spec{Key: "user", Params: countmin.Params{Width: 201, Depth: 3}}, []string{"second: ", "3 rows of 200 counters as in first", "3 of 201"}},
 		"class":   {Spec{Key: "name", Params: small}, []string{"second: ", "key class: want integer as in first, got bytes"}},
-		"weights": {Spec{Key: "user", Weight: "bytes", Params: small}, []string{"without weights as first", "with weights"}},
-		"ranges":  {Spec{Key: "user", Ranges: true, Params: small}, []string{"without ranges as first", "with ranges"}},
+		"weights": {Spec{Key: "user", Weight: "bytes", Params: small}, []string{"Weight of the sketch: want without as first, got with"}},
+		"ranges":  {Spec{Key: "user", Ranges: true, Params: small}, []string{"Range of the sketch: want without as first, got with"}},
 	} {
 		s, err := built(t, c.spec, Options{}, l.names[0])
 		must(t, s, err)
@@ -381,9 +381,8 @@ func TestWeights(t *testing.T) {
 		weights any
 		want    []string
 	}{
-		"NULL":     {[]any{1, nil, 3}, []string{"x.parquet: ", "column w", "an integer from 0", "NULL"}},
-		"negative": {[]any{1, -424242, 3}, []string{"x.parquet: ", "column w", "a negative one"}},
-		"text":     {[]string{"1", "2", "3"}, []string{"one column of integers", "Weight COL::int64"}},
+		"negative": {[]any{1, -424242, 3}, []string{"x.parquet: ", "column w", "0 or more", "a negative number"}},
+		"text":     {[]string{"1", "2", "3"}, []string{"column w", "a column of integers", "Weight COL::int64"}},
 		"overflow": {[]any{1<<63 - 1, 1<<63 - 1, 2}, []string{"column w", "more than 2^64-1"}},
 	} {
 		rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: []int64{1, 2, 3}}, sourcetest.Col{Name: "w", Values: c.weights})
@@ -394,18 +393,18 @@ func TestWeights(t *testing.T) {
 			t.Errorf("a value in %v", err)
 		}
 	}
-	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: []any{1, nil, 1}}, sourcetest.Col{Name: "w", Values: []any{5, nil, 6}})
+	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: []any{1, nil, 1, 1, nil}}, sourcetest.Col{Name: "w", Values: []any{5, nil, 6, nil, 8}})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "x.parquet"), 10, rec)
-	s, err := built(t, Spec{Key: "k", Weight: "w", Params: small}, Options{}, name)
-	if must(t, s, err); s.Total() != 11 || estimates(t, s, 1)[0] != 11 {
-		t.Errorf("a NULL weight of a NULL key: total %d", s.Total())
+	s, rep, err := counted(t, Spec{Key: "k", Weight: "w", Params: small}, Options{}, name)
+	if must(t, s, err); s.Total() != 11 || estimates(t, s, 1)[0] != 11 || s.rows != 2 || rep.KeysNull != 3 {
+		t.Errorf("NULLs of keys and weights: total %d, %+v", s.Total(), rep)
 	}
 	csv := sourcetest.Put(t, filepath.Join(t.TempDir(), "x.csv"), "k,w\na,5\nb,6\na,7\n")
 	s, err = built(t, Spec{Key: "k", Weight: "w::int64", Params: small}, Options{}, csv)
 	if must(t, s, err); s.Total() != 18 || s.rows != 3 {
 		t.Errorf("text: total %d", s.Total())
 	}
-	_, err = built(t, Spec{Key: "k", Weight: "w", Params: small}, Options{Memory: 100}, csv)
+	_, err = built(t, Spec{Key: "k", Params: small}, Options{Memory: 100}, csv)
 	sourcetest.Says(t, "no memory", err, fault.ErrMemory, "counters", "raise Memory")
 }
 

@@ -7,24 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/countmin"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
-	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// other is the kind of file.
-func other() *filters.Other {
+// Kind returns the kind of file.
+func Kind() *filters.Other {
 	return &filters.Other{
-		Magic: sniff.Sketch, Kind: sniff.ASketch, Hint: "bloomjoin sketch makes a sketch of the rows of files",
+		Magic: sniff.Sketch, Kind: sniff.ASketch, Hint: "name a sketch; bloomjoin sketch makes one of the rows of files",
 		Size: func(f *filters.Facts, own []byte) (uint64, error) {
 			said, err := parse(f, own)
 			return said.Spec.Bytes(), err
@@ -85,7 +81,7 @@ func parse(f *filters.Facts, body []byte) (s said, err error) {
 		return s, wrong("rows", fmt.Sprintf("1 to %d", countmin.MaxDepth), p.Depth)
 	case flags > flagRanges:
 		return s, faults.Unsupported(fault.At{}, "flags %#x", flags)
-	case s.Spec.Ranges && !Ranged(keys.ClassesOf(filters.New(*f).KeyClasses())):
+	case s.Spec.Ranges && !Ranged(filters.New(*f).KeyClasses()):
 		return s, wrong("key of a sketch with ranges", "one column of integers, dates or timestamps", filters.New(*f).KeyClasses())
 	case s.Spec.Weight == "" && s.Rows != s.Total:
 		return s, wrong("total without weights", fmt.Sprint(s.Rows), s.Total)
@@ -119,12 +115,16 @@ func (s *Sketch) part(dst []byte, lo, hi uint64) []byte {
 
 // Encode writes the file of the sketch and returns its size.
 func (s *Sketch) Encode(w io.Writer) (int64, error) {
-	return filters.EncodeOther(w, other(), &s.facts, s.said().body(), s.part)
+	return Kind().Encode(w, &s.facts, s.said().body(), s.part)
 }
 
 // Digest returns the identity of the sketch, as that of a filter.
-func (s *Sketch) Digest() ([32]byte, error) {
-	return filters.DigestOther(other(), &s.facts, s.said().body(), s.part)
+func (s *Sketch) Digest() ([32]byte, error) { return Kind().Digest(&s.facts, s.said().body(), s.part) }
+
+// Save writes the file of a sketch, for its owner alone, and returns its size. Without replace, an
+// existing file is left alone, and an error unless it holds the same sketch.
+func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, replace bool) (int64, error) {
+	return Kind().Save(ctx, store, name, &s.facts, s.said().body(), s.part, replace)
 }
 
 // IsSketch reports whether a file that starts with the given bytes is a sketch.
@@ -139,11 +139,11 @@ type Header struct {
 
 // DecodeHeader is [filters.DecodeHeader] for a sketch.
 func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
-	h, own, err := filters.DecodeOther(r, size, name, other())
+	h, err := Kind().DecodeHeader(r, size, name)
 	if err != nil {
 		return nil, err
 	}
-	said, err := parse(h.Filter.Facts(), own)
+	said, err := parse(h.Filter.Facts(), h.Own())
 	return &Header{h, said, name}, err
 }
 
@@ -196,51 +196,4 @@ func Load(ctx context.Context, store storage.Source, name string, budget int64) 
 		return err
 	})
 	return s, err
-}
-
-// Save writes the file of a sketch, for its owner alone, and returns its size. Without replace, an
-// existing file is left alone, and an error unless it holds the same sketch.
-func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, replace bool) (size int64, err error) {
-	if err := objects.Sweep(ctx, store, name); err != nil {
-		return 0, err
-	}
-	sink, err := store.Create(ctx, name, storage.CreateOptions{Private: true})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if size, err = s.Encode(sink); err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := stopped.Err(ctx); err != nil {
-		return 0, err
-	}
-	if err = sink.Commit(replace); replace || !errors.Is(err, fs.ErrExist) {
-		return size, err
-	}
-	want, err := s.Digest()
-	if err != nil {
-		return 0, err
-	}
-	same, err := Holds(ctx, store, name, func(h *Header) bool { return h.Digest() == want })
-	if err == nil && !same {
-		err = faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, filters.ErrExists)
-	}
-	return size, err
-}
-
-// Holds is [filters.Holds] for a sketch.
-func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
-	err = Open(ctx, store, name, func(h *Header) error {
-		if !want(h) {
-			return nil
-		}
-		ok = true
-		return h.Verify()
-	})
-	var broken *fault.Error
-	if errors.As(err, &broken) {
-		return false, nil
-	}
-	return ok && err == nil, err
 }

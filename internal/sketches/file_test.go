@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/countmin"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -30,15 +31,15 @@ func samples(t testing.TB) map[string]*Sketch {
 		if err != nil {
 			t.Fatal(err)
 		}
+		k := &weighted{spec: spec}
+		if spec.Weight != "" {
+			k.parts, o.Classes = len(o.Classes), append(o.Classes, keys.Integer)
+			v = keys.Columns(v, keys.Int64s([]int64{0, 1000, 2000, 3000}))
+		}
 		err = keys.NewValueEncoder(o).Encode(v, func(_ int, b *keys.Batch) error {
-			var weights []uint64
-			if spec.Weight != "" {
-				for i := range b.Rows {
-					weights = append(weights, uint64(1000*i))
-				}
-			}
+			k.Keys = &keyscan.Keys{Batch: b}
 			s.rows += uint64(len(b.Rows))
-			return s.add(b, weights, new([]uint64), new([]countmin.Point))
+			return s.add(k, new([]countmin.Point))
 		})
 		if err != nil {
 			t.Fatal(err)

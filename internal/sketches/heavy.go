@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
@@ -22,16 +23,18 @@ const entryBytes = 64
 // their exact weights, in descending order. It reads the rows of the sketch again: the plan's,
 // which is made with [Spec.PlanOptions]. Memory holds the keys whose estimate is that large.
 func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o Options) ([]Hitter, Report, error) {
-	classes := keys.ClassesOf(plan.Spec.Classes)
-	if want := keysOf(s); !slices.Equal(want, plan.Spec.Classes) {
-		return nil, Report{}, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(plan.Spec.Classes, ", ")).
+	want, got := filters.New(s.facts).KeyClasses(), plan.Spec.Classes
+	if s.spec.Weight != "" {
+		got = got[:len(got)-1]
+	}
+	if !slices.Equal(want, got) {
+		return nil, Report{}, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(got, ", ")).
 			WithHint("name the inputs that the sketch is of")
 	}
 	threshold := s.Threshold(phi)
 	room := &heldKeys{most: o.Memory}
 	var all []*candidates
-	threads := Options{Threads: o.Threads}.workers(s.spec)
-	rep, err := each(ctx, plan, s.spec, threads, o.Progress, func() func(*keys.Batch, []uint64) error {
+	rep, err := eachKey(ctx, plan, s.spec, o, o.Threads, func() func(*weighted) error {
 		c := &candidates{of: s, threshold: threshold, room: room, weight: map[string]uint64{}}
 		room.mu.Lock()
 		all = append(all, c)
@@ -55,19 +58,11 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	var found []Hitter
 	for key, weight := range sum {
 		if weight >= threshold {
-			found = append(found, Hitter{keys.Text(classes, []byte(key)), weight})
+			found = append(found, Hitter{keys.Text(keys.ClassesOf(want), []byte(key)), weight})
 		}
 	}
 	slices.SortFunc(found, func(a, b Hitter) int { return cmp.Or(byWeight(a, b), strings.Compare(a.Key, b.Key)) })
 	return found, rep, nil
-}
-
-// keysOf returns the classes of the sketch's key.
-func keysOf(s *Sketch) (classes []string) {
-	for _, k := range s.facts.Key {
-		classes = append(classes, k.Class)
-	}
-	return classes
 }
 
 // heldKeys is the memory of all candidates.
@@ -94,30 +89,25 @@ type candidates struct {
 	room      *heldKeys
 	weight    map[string]uint64
 	total     uint64
-	hashes    []uint64
-	buf       []byte
 }
 
-// add adds the keys of a batch.
-func (c *candidates) add(b *keys.Batch, weights []uint64) error {
-	c.hashes = b.Hash(hash, c.hashes)
-	_, ints := b.Ints()
-	for i, h := range c.hashes {
-		weight := uint64(1)
-		if weights != nil {
-			weight = weights[i]
+// add adds keys with their weights.
+func (c *candidates) add(k *weighted) error {
+	for i := range k.Batch.Rows {
+		key, weight, err := k.at(i)
+		if err != nil {
+			return err
 		}
 		c.total += weight
-		if weight == 0 || c.of.table.Estimate(h, ints && b.Negative(i)) < c.threshold {
+		if weight == 0 || c.of.table.Estimate(c.of.hashed(key)) < c.threshold {
 			continue
 		}
-		c.buf = b.Append(c.buf[:0], i)
-		if _, ok := c.weight[string(c.buf)]; !ok {
-			if err := c.room.hold(len(c.buf)); err != nil {
+		if _, ok := c.weight[string(key)]; !ok {
+			if err := c.room.hold(len(key)); err != nil {
 				return err
 			}
 		}
-		c.weight[string(c.buf)] += weight
+		c.weight[string(key)] += weight
 	}
 	return nil
 }

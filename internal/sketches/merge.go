@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -19,20 +20,19 @@ var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}"}
 // finished one or, with open, to a larger partial one, as builds.Merge does with filters; or, with
 // union, finished ones that count alike. names are for errors.
 func Merge(names []string, of []*Sketch, open, union bool) (*Sketch, error) {
-	about := make([]*Header, len(of))
+	sum, err := sumFor(names, headersOf(names, of), open, union)
+	for i := 0; i < len(of) && err == nil; i++ {
+		err = sum.merge(of[i])
+	}
+	return sum, err
+}
+
+// headersOf returns what the files of sketches would say.
+func headersOf(names []string, of []*Sketch) (about []*Header) {
 	for i, s := range of {
-		about[i] = &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, said: s.said(), name: names[i]}
+		about = append(about, &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, said: s.said(), name: names[i]})
 	}
-	sum, err := sumFor(names, about, open, union)
-	if err != nil {
-		return nil, err
-	}
-	for i, s := range of {
-		if err := sum.merge(s); err != nil {
-			return nil, fmt.Errorf("%s: %w", names[i], err)
-		}
-	}
-	return sum, nil
+	return about
 }
 
 // MergeFiles is [Merge] for files. Memory holds two sketches, of at most budget bytes together;
@@ -42,7 +42,6 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, open,
 	var failed []error
 	for _, name := range names {
 		failed = append(failed, Open(ctx, store, name, func(h *Header) error {
-			h.name = name
 			about = append(about, h)
 			return nil
 		}))
@@ -54,28 +53,19 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, open,
 		return nil, err
 	}
 	sum, err := sumFor(names, about, open, union)
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		err := Open(ctx, store, name, func(h *Header) error {
+	for i := 0; i < len(names) && err == nil; i++ {
+		err = Open(ctx, store, names[i], func(h *Header) error {
 			if h.Digest() != about[i].Digest() {
-				return faults.Mismatch(fault.At{File: name}, "file", "as it was when it was opened", "another")
+				return fmt.Errorf("%s: %w", names[i], storage.ErrChanged)
 			}
 			s, err := h.Load(ctx, budget)
 			if err != nil {
 				return err
 			}
-			if err := sum.merge(s); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			return nil
+			return sum.merge(s)
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
-	return sum, nil
+	return sum, err
 }
 
 // sumFor returns an empty sketch to which the others can be added.
@@ -83,10 +73,7 @@ func sumFor(names []string, about []*Header, open, union bool) (*Sketch, error) 
 	if len(names) == 0 {
 		return nil, errors.New("no sketch to merge: want one or more")
 	}
-	of := make([]*filters.Filter, len(about))
-	for i, h := range about {
-		of[i] = h.Filter
-	}
+	of := filtersOf(about)
 	facts := *of[0].Facts()
 	if union {
 		facts.BuildID = [32]byte{}
@@ -111,47 +98,32 @@ func sumFor(names []string, about []*Header, open, union bool) (*Sketch, error) 
 	return newSketch(about[0].Spec, facts), nil
 }
 
+// filtersOf returns what is common to sketches and filters.
+func filtersOf(about []*Header) []*filters.Filter {
+	return each.Slice(about, func(h *Header) *filters.Filter { return h.Filter })
+}
+
 // sameUnit returns an error if sketches with and without weights or ranges are among them.
 func sameUnit(names []string, about []*Header) error {
-	with := func(has bool, what string) string {
-		if has {
-			return "with " + what
-		}
-		return "without " + what
-	}
 	for i, h := range about {
+		want, got := about[0].Spec, h.Spec
 		for _, c := range []struct {
-			what, option string
-			want, got    bool
-		}{
-			{"weights", "{Weight}", about[0].Spec.Weight != "", h.Spec.Weight != ""},
-			{"ranges", "{Range}", about[0].Spec.Ranges, h.Spec.Ranges},
-		} {
-			if c.want != c.got {
-				return faults.Mismatch(fault.At{File: names[i]}, "sketch", with(c.want, c.what)+" as "+names[0], with(c.got, c.what)).
-					WithHint("build one of them again, both with or both without %s", fault.Text(c.option))
+			option    fault.Text
+			want, got bool
+		}{{"{Weight}", want.Weight != "", got.Weight != ""}, {"{Range}", want.Ranges, got.Ranges}} {
+			if with := map[bool]string{true: "with", false: "without"}; c.want != c.got {
+				return faults.About(faults.Mismatch(fault.At{File: names[i]}, "", with[c.want]+" as "+names[0], with[c.got]), "%s of the sketch", c.option).
+					WithHint("build one of them again, both with or both without %s", c.option)
 			}
 		}
 	}
 	return nil
 }
 
-// Alike returns an error unless sketches are finished, and count keys made by the same rules in
+// alike returns an error unless sketches are finished, and count keys made by the same rules in
 // tables of the same size.
-func Alike(names []string, of []*Sketch) error {
-	about := make([]*Header, len(of))
-	for i, s := range of {
-		about[i] = &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, said: s.said()}
-	}
-	return alike(names, about)
-}
-
 func alike(names []string, about []*Header) error {
-	of := make([]*filters.Filter, len(about))
-	for i, h := range about {
-		of[i] = h.Filter
-	}
-	if err := builds.SameKeys(noun, names, of); err != nil {
+	if err := builds.SameKeys(noun, names, filtersOf(about)); err != nil {
 		return err
 	}
 	for i, h := range about {

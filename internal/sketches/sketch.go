@@ -57,11 +57,13 @@ func (s Spec) unit() string {
 
 // Sketch is a count-min sketch of the keys of rows. Methods that only read may run concurrently.
 type Sketch struct {
-	spec   Spec
-	rows   uint64 // with a key
-	facts  filters.Facts
-	table  *countmin.Table
-	ranges *countmin.Ranges // nil: none
+	spec  Spec
+	rows  uint64 // with a key
+	facts filters.Facts
+	// integer says that the keys are integers.
+	integer bool
+	table   *countmin.Table
+	ranges  *countmin.Ranges // nil: none
 }
 
 // ParamsFor returns the parameters of tables for ε and δ, 0: [DefaultEpsilon] and [DefaultDelta].
@@ -87,6 +89,7 @@ var hash = bloom.Hash{ID: bloom.XXH3}
 // newSketch returns an empty sketch.
 func newSketch(spec Spec, facts filters.Facts) *Sketch {
 	s := &Sketch{spec: spec, facts: facts, table: countmin.NewTable(spec.Params, 0)}
+	s.integer = len(facts.Key) == 1 && facts.Key[0].Class == string(keys.Integer)
 	if spec.Ranges {
 		s.ranges = countmin.NewRanges(spec.Params, 0)
 	}
@@ -123,30 +126,35 @@ func whole(f float64) uint64 {
 // KeyOptions returns the options for making keys of which the sketch can be asked.
 func (s *Sketch) KeyOptions() (keys.Options, error) { return filters.New(s.facts).KeyOptions() }
 
-// add adds the keys of a batch, with their weights by position in its Rows; nil: 1 each.
-func (s *Sketch) add(b *keys.Batch, weights []uint64, hashes *[]uint64, points *[]countmin.Point) error {
-	*hashes = b.Hash(hash, *hashes)
-	_, ints := b.Ints()
-	for i, h := range *hashes {
-		weight := uint64(1)
-		if weights != nil {
-			weight = weights[i]
+// hashed returns the hash of a key in normal form, and whether it is an integer below zero: its
+// hash is that of the integer with the same bits.
+func (s *Sketch) hashed(key []byte) (h uint64, negative bool) {
+	if s.integer {
+		return hash.Sum(key[:8]), key[8] != 0
+	}
+	return hash.Sum(key), false
+}
+
+// add adds keys with their weights.
+func (s *Sketch) add(k *weighted, points *[]countmin.Point) error {
+	*points = (*points)[:0]
+	for i := range k.Batch.Rows {
+		key, weight, err := k.at(i)
+		if err != nil {
+			return err
 		}
-		if err := s.table.Add(h, ints && b.Negative(i), weight); err != nil {
+		h, negative := s.hashed(key)
+		if err := s.table.Add(h, negative, weight); err != nil {
 			return s.overflow(err)
+		}
+		if s.ranges != nil {
+			p := pointOf(key)
+			p.Weight = weight
+			*points = append(*points, p)
 		}
 	}
 	if s.ranges == nil {
 		return nil
-	}
-	*points = (*points)[:0]
-	var buf [9]byte
-	for i := range b.Rows {
-		p := pointOf(b, i, buf[:])
-		if p.Weight = 1; weights != nil {
-			p.Weight = weights[i]
-		}
-		*points = append(*points, p)
 	}
 	return s.overflow(s.ranges.Add(*points))
 }
@@ -160,17 +168,16 @@ func (s *Sketch) overflow(err error) error {
 }
 
 // Ranged reports whether there are ranges of keys of these classes.
-func Ranged(classes []keys.Class) bool {
-	return len(classes) == 1 && slices.Contains([]keys.Class{keys.Integer, keys.Date, keys.Instant, keys.Timestamp, keys.Null}, classes[0])
+func Ranged(classes []string) bool {
+	return len(classes) == 1 && slices.Contains([]keys.Class{keys.Integer, keys.Date, keys.Instant, keys.Timestamp, keys.Null}, keys.Class(classes[0]))
 }
 
-// pointOf returns the key at position i of a batch as a number: an integer, days, or whole
-// seconds.
-func pointOf(b *keys.Batch, i int, buf []byte) countmin.Point {
-	if values, ok := b.Ints(); ok {
-		return countmin.Point{Value: values[i], Negative: b.Negative(i)}
+// pointOf returns a key in normal form as a number: an integer, days, or whole seconds.
+func pointOf(key []byte) countmin.Point {
+	v := binary.LittleEndian.Uint64(key)
+	if len(key) == 9 { // an integer
+		return countmin.Point{Value: v, Negative: key[8] != 0}
 	}
-	v := binary.LittleEndian.Uint64(b.Bytes(buf, i))
 	return countmin.Point{Value: v, Negative: int64(v) < 0}
 }
 
@@ -207,10 +214,10 @@ func (s *Sketch) Usable(at fault.At) error {
 // Estimate returns an upper bound on the weight of each key of a batch, by position in its Rows:
 // never less, and more than Bound(1) above it with probability δ at most.
 func (s *Sketch) Estimate(b *keys.Batch) []uint64 {
-	out := b.Hash(hash, nil)
-	_, ints := b.Ints()
-	for i, h := range out {
-		out[i] = s.table.Estimate(h, ints && b.Negative(i))
+	out := make([]uint64, len(b.Rows))
+	var buf [9]byte
+	for i := range out {
+		out[i] = s.table.Estimate(s.hashed(b.Bytes(buf[:], i)))
 	}
 	return out
 }
@@ -223,14 +230,15 @@ func (s *Sketch) Within(ends *keys.Batch) (most uint64, nodes int, err error) {
 	if s.ranges == nil {
 		return 0, 0, faults.Mismatch(fault.At{}, "sketch", "one with ranges", "one without").WithHint("build it with {Range}")
 	}
-	var buf [12]byte
+	var buf [9]byte
 	var p [2]countmin.Point
 	for i := range p {
-		if b := ends.Bytes(buf[:], i); len(b) == 12 && binary.LittleEndian.Uint32(b[8:]) != 0 {
+		key := ends.Bytes(buf[:], i)
+		if len(key) == 12 && binary.LittleEndian.Uint32(key[8:]) != 0 {
 			return 0, 0, faults.Mismatch(fault.At{}, "end of the range", "a whole second", "a part of one").
 				WithHint("sketches count ranges of time by the second")
 		}
-		p[i] = pointOf(ends, i, buf[:])
+		p[i] = pointOf(key)
 	}
 	most, nodes = s.ranges.Estimate(p[0], p[1])
 	return most, nodes, nil
@@ -241,7 +249,7 @@ func (s *Sketch) Within(ends *keys.Batch) (most uint64, nodes int, err error) {
 // that sum with probability δ at most. The sketches must be equal in parameters and in how keys
 // are made.
 func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
-	if err := Alike([]string{names[0], names[1]}, []*Sketch{s, t}); err != nil {
+	if err := alike(names[:], headersOf(names[:], []*Sketch{s, t})); err != nil {
 		return 0, 0, err
 	}
 	high, most := s.table.Product(t.table)
@@ -277,13 +285,12 @@ func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
 	}
 	var found []Hitter
 	for _, p := range points {
-		part := keys.IntegerPart(p.Value, p.Negative)
-		h := hash.Sum(part[:8])
-		if class == string(keys.Date) { // whose normal form has no sign of its own
-			part, p.Negative = part[:8], false
+		key := keys.IntegerPart(p.Value, p.Negative)
+		if !s.integer { // days, without a sign of their own
+			key = key[:8]
 		}
-		if most := min(p.Weight, s.table.Estimate(h, p.Negative)); most >= threshold {
-			found = append(found, Hitter{keys.Text([]keys.Class{keys.Class(class)}, part), most})
+		if most := min(p.Weight, s.table.Estimate(s.hashed(key))); most >= threshold {
+			found = append(found, Hitter{keys.Text([]keys.Class{keys.Class(class)}, key), most})
 		}
 	}
 	slices.SortStableFunc(found, byWeight)
