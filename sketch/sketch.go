@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
@@ -96,7 +97,7 @@ func Merge(parts ...*Sketch) (*Sketch, error) {
 }
 
 // mostLoaded limits the counters that Load reads, in bytes.
-const mostLoaded = 4 << 30
+const mostLoaded = min(4<<30, math.MaxInt/2)
 
 // Load reads and verifies the file of a sketch. Its counters may take 4 GiB; the error for more wraps
 // fault.ErrMemory, that for a file that is damaged or no sketch fault.ErrCorrupt.

@@ -119,9 +119,12 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	s, err := sketches.Load(ctx, c.Store(), name, budget/2)
+	s, err := sketches.Load(ctx, c.Store(), name, budget)
 	if err != nil {
 		return err
+	}
+	if budget > 0 { // else there is no limit
+		budget = max(budget-int64(s.Spec().Bytes()), 1)
 	}
 	if err := s.Usable(fault.At{File: name}); err != nil {
 		return err
@@ -131,7 +134,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 		return err
 	}
 	if o.inner != "" {
-		t, err := sketches.Load(ctx, c.Store(), o.inner, budget/2)
+		t, err := sketches.Load(ctx, c.Store(), o.inner, budget)
 		if err != nil {
 			return err
 		}
@@ -142,7 +145,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 		r.Inner = &queryAnswer{o.inner, most, bound}
 	}
 	if o.heavy > 0 {
-		if r.Heavy, err = c.heavy(cmd, s, o, name, args[1:], budget/2); err != nil {
+		if r.Heavy, err = c.heavy(cmd, s, o, name, args[1:], budget); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -383,7 +384,7 @@ func TestWeights(t *testing.T) {
 	}{
 		"negative": {[]any{1, -424242, 3}, []string{"x.parquet: ", "column w", "0 or more", "a negative number"}},
 		"text":     {[]string{"1", "2", "3"}, []string{"column w", "a column of integers", "Weight COL::int64"}},
-		"overflow": {[]any{1<<63 - 1, 1<<63 - 1, 2}, []string{"column w", "more than 2^64-1"}},
+		"overflow": {[]int64{math.MaxInt64, math.MaxInt64, 2}, []string{"column w", "more than 2^64-1"}},
 	} {
 		rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: []int64{1, 2, 3}}, sourcetest.Col{Name: "w", Values: c.weights})
 		name := sourcetest.Write(t, filepath.Join(t.TempDir(), "x.parquet"), 10, rec)

@@ -143,6 +143,9 @@ func (s *Sketch) add(k *weighted, points *[]countmin.Point) error {
 		if err != nil {
 			return err
 		}
+		if weight == 0 {
+			continue // such as an entry of a dictionary that no row has
+		}
 		h, negative := s.hashed(key)
 		if err := s.table.Add(h, negative, weight); err != nil {
 			return s.overflow(err)
