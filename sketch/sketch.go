@@ -40,8 +40,8 @@ type Options struct {
 	// Key names the key columns: paths separated by commas, each perhaps with a cast, as in
 	// `user.id::int64`. Rows with a NULL in the key are left out.
 	Key string
-	// Weight names a column of integers from 0, which are added up in place of rows. A NULL in it is
-	// an error, and so is a sum above 2^64-1.
+	// Weight names a column of integers from 0, which are added up in place of rows. As in a sum of
+	// SQL, rows with a NULL in it are left out. A sum above 2^64-1 is an error.
 	Weight string
 	// Epsilon is the error of an estimate as a share of the total; 0: 0.0001. Delta is the
 	// probability of a larger one; 0: 0.01. The counters take 8·⌈e/ε⌉·⌈ln 1/δ⌉ bytes, a

@@ -146,7 +146,7 @@ func eachKey(ctx context.Context, plan *builds.Plan, spec Spec, o Options, threa
 }
 
 // weighted are keys with their weights. With a column of weights they are read as composite keys, the
-// last part of which is the weight.
+// last part of which is the weight: rows with a NULL in either have no key.
 type weighted struct {
 	*keyscan.Keys
 	spec  Spec
