@@ -108,7 +108,7 @@ func keyOpening(key string) (open source.Opening, err error) {
 type sketchReport struct {
 	session.Head
 	Inputs    int   `json:"inputs,omitempty"` // number of sketches, of merge
-	Rows      int64 `json:"rows,omitempty"`   // read
+	Rows      int64 `json:"rows"`             // read, not of merge
 	KeysNull  int64 `json:"keys_null"`
 	BytesRead int64 `json:"bytes_read"`
 	Threads   int   `json:"threads,omitempty"`

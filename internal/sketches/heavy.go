@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
@@ -33,20 +34,26 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	}
 	threshold := s.Threshold(phi)
 	room := &heldKeys{most: o.Memory}
+	var mu sync.Mutex
 	var all []*candidates
 	rep, err := eachKey(ctx, plan, s.spec, o, o.Threads, func() func(*weighted) error {
 		c := &candidates{of: s, threshold: threshold, room: room, weight: map[string]uint64{}}
-		room.mu.Lock()
+		mu.Lock()
 		all = append(all, c)
-		room.mu.Unlock()
+		mu.Unlock()
 		return c.add
 	})
 	if err != nil {
 		return nil, rep, err
 	}
-	sum, total := map[string]uint64{}, uint64(0)
-	for _, c := range all {
+	var sum map[string]uint64
+	total := uint64(0)
+	for i, c := range all {
 		total += c.total
+		if i == 0 {
+			sum = c.weight
+			continue
+		}
 		for key, weight := range c.weight {
 			sum[key] += weight
 		}
@@ -67,15 +74,13 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 
 // heldKeys is the memory of all candidates.
 type heldKeys struct {
-	mu         sync.Mutex
-	held, most int64
+	held atomic.Int64
+	most int64
 }
 
 // hold adds a key, or returns an error if the budget has no room for it.
 func (h *heldKeys) hold(key int) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.held += int64(key) + entryBytes; h.most > 0 && h.held > h.most {
+	if held := h.held.Add(int64(key) + entryBytes); h.most > 0 && held > h.most {
 		return faults.Wanted(&fault.Error{Kind: fault.ErrMemory, What: "keys that may be heavy"}, "at most "+show.Size(h.most), "more").
 			WithHint("raise {Memory}, ask for a larger share, or build the sketch with a smaller {Epsilon}")
 	}

@@ -76,7 +76,9 @@ func sumFor(names []string, about []*Header, open, union bool) (*Sketch, error) 
 	of := filtersOf(about)
 	facts := *of[0].Facts()
 	if union {
-		facts.BuildID = [32]byte{}
+		if len(names) > 1 { // else it is a copy
+			facts.BuildID = [32]byte{}
+		}
 		if err := alike(names, about); err != nil {
 			return nil, err
 		}

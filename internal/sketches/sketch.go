@@ -311,15 +311,7 @@ func (s *Sketch) Threshold(phi float64) uint64 {
 }
 
 // byWeight orders hitters, the heaviest first.
-func byWeight(a, b Hitter) int {
-	switch {
-	case a.Weight > b.Weight:
-		return -1
-	case a.Weight < b.Weight:
-		return 1
-	}
-	return 0
-}
+func byWeight(a, b Hitter) int { return cmp.Compare(b.Weight, a.Weight) }
 
 // forms describes the keys and what is known of them, for errors.
 func (s *Sketch) forms() string {
