@@ -29,6 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags holds the flags of build.
@@ -159,7 +160,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		return opts, open, err
 	}
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
-		o.out += partName(opts.Shard)
+		o.out += partName(opts.Shard) + ".bjf"
 	}
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
 	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
@@ -216,19 +217,22 @@ func firstNames(names []string) string {
 
 // partName returns the name of a partial filter in a directory of all of them.
 func partName(s dataset.Shard) string {
-	return fmt.Sprintf("part-%05d-of-%05d.bjf", s.Index, s.Of)
+	return fmt.Sprintf("part-%05d-of-%05d", s.Index, s.Of)
 }
 
 // filterOutput checks the -o of a filter.
-func filterOutput(out string) error {
+func filterOutput(out string) error { return namedOutput(out, "filter", ".bjf") }
+
+// namedOutput checks the -o of a filter or a sketch.
+func namedOutput(out, what, ext string) error {
 	switch {
 	case out == "":
-		return flags.Usagef("-o FILE is required: name the filter file to write")
+		return flags.Usagef("-o FILE is required: name the %s file to write", what)
 	case out == "-":
-		return flags.Usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
+		return flags.Usagef("-o -: a %s is written to a file, not to standard output: name one, as -o users%s", what, ext)
 	}
-	if says := flags.NamedAs(out); says != "" && says != "a filter" {
-		return flags.Usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
+	if says := flags.NamedAs(out); says != "" && says != "a "+what {
+		return flags.Usagef("-o %s: its name says %s, and a %s is written: name the file %s", out, says, what, ext)
 	}
 	return errors.Join(flags.CheckWritable(out), flags.RegularOutput(out))
 }
@@ -491,7 +495,12 @@ func sameShard(f *filters.Filter, s dataset.Shard) bool {
 // decides by its header. Any other existing output that must not be replaced is an
 // error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.Header) bool) (bool, error) {
-	done, err := filters.Holds(ctx, c.Store(), name, same)
+	return c.outputDone(ctx, name, filters.Holds, same)
+}
+
+// outputDone is filterDone with what holds reports.
+func (c *cli) outputDone(ctx context.Context, name string, holds func(context.Context, storage.Source, string, func(*filters.Header) bool) (bool, error), same func(*filters.Header) bool) (bool, error) {
+	done, err := holds(ctx, c.Store(), name, same)
 	done = done && !c.Force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

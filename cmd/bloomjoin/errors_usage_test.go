@@ -52,6 +52,8 @@ func usageErrors() []errorGroup {
 			usage("Strategy exact for columns of the IDs", join+"--strategy exact --type inner -o out.parquet logs"),
 			usage("An unknown output format", scan+"--format csv -o out.parquet logs"),
 			usage("An output that is named as text", scan+"-o out.csv logs"),
+			usage("A sketch that may be wrong always", "bloomjoin sketch --key user_id --delta 1 -o users.bjs logs"),
+			usage("No question for a sketch", "bloomjoin sketch query users.bjs"),
 			usage("A filter that is named as data", build+"-o users.parquet ids.csv"),
 			usage("A list that is named as data", "bloomjoin inputs -o inputs.parquet logs"),
 			usage("Parquet on standard output", scan+"--format parquet -o - logs"),

@@ -221,6 +221,7 @@ func TestBadValues(t *testing.T) {
 		"probe":   "probe --filter nowhere",
 		"size":    "size --keys 1e6",
 		"update":  "update --key k --add nowhere -o f.bjf nowhere",
+		"sketch":  "sketch --key k -o f.bjs nowhere",
 		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
 		"plan":    "plan --ids nowhere --on k nowhere",
 		"inspect": "inspect nowhere",
@@ -230,6 +231,7 @@ func TestBadValues(t *testing.T) {
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
+		"weight": {"a,", "a,b", `"a`}, "epsilon": {"0", "1", "-1", "NaN", "1e-12"}, "delta": {"0", "1", "-1", "NaN", "1e-40"},
 		"expect": {"-1", "0", "x", "1.5"}, "keys": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
@@ -250,7 +252,7 @@ func TestBadValues(t *testing.T) {
 				t.Errorf("%s --%s: the test has no bad value of it", cmd.Name(), f.Name)
 			}
 			for _, v := range values {
-				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" && cmd.Name() != "update" {
+				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" && cmd.Name() != "update" && cmd.Name() != "sketch" {
 					continue // an Arrow stream
 				}
 				var out, said bytes.Buffer

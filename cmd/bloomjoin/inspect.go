@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sketches"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -66,6 +67,7 @@ type inspected struct {
 	Bytes   int64        `json:"bytes"`
 	Checked bool         `json:"checked"` // read completely, without errors
 	Filter  *filterFacts `json:"filter,omitempty"`
+	Sketch  *sketchFacts `json:"sketch,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
 	Inputs  *listFacts   `json:"inputs,omitempty"`
 	name    string       // as given
@@ -273,6 +275,9 @@ func (i *inspected) summary() string {
 	if i.Inputs != nil {
 		return "a list of " + words.Things(i.Inputs.Inputs, "input") + checked
 	}
+	if s := i.Sketch; s != nil {
+		return fmt.Sprintf("sketch, %s, %s%s", s.state(), i.Sketch.counted(), checked)
+	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
@@ -300,6 +305,9 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	}
 	if filters.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
+	}
+	if sketches.IsSketch(first) {
+		return i, i.sketch(src, name, check)
 	}
 	if inputs.IsList(first) {
 		return i, i.list(cmd.Context(), c.Store(), name, check)

@@ -43,7 +43,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 	var o mergeFlags
 	cmd := &cobra.Command{
 		Use:   "merge [--partial | --union | --intersect | --difference | --subtract] -o FILTER FILTER...",
-		Short: "Merge partial filters into one finished filter, or combine finished ones",
+		Short: "Merge partial filters or sketches into a finished one, or combine finished ones",
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
   bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
@@ -71,7 +71,11 @@ func (c *cli) mergeCmd() *cobra.Command {
 
 func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	start := time.Now()
-	if err := filterOutput(o.out); err != nil {
+	noun, ext := "filter", ".bjf"
+	if flags.NamedAs(o.out) == "a sketch" {
+		noun, ext = "sketch", ".bjs"
+	}
+	if err := namedOutput(o.out, noun, ext); err != nil {
 		return err
 	}
 	names, err := c.mergeInputs(cmd.Context(), o, args)
@@ -79,6 +83,13 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	read := c.sizes(cmd.Context(), names) // before the output replaces one
+	if is, err := c.isSketch(cmd.Context(), names[0]); err != nil {
+		return err
+	} else if is {
+		return c.mergeSketches(cmd.Context(), o, names, start, read)
+	} else if noun != "filter" {
+		return fmt.Errorf("-o %s: its name says a sketch, and the filter %s is merged: name the file .bjf", o.out, names[0])
+	}
 	f, rep, err := c.mergeFilters(cmd.Context(), o, names)
 	if err != nil {
 		return err

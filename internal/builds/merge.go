@@ -54,7 +54,7 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, open 
 }
 
 func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) (*filters.Filter, error) {
-	held, err := agree(parts, open)
+	held, err := agree(ofFilters, parts, open)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 
 // agree checks that the parts are of one build, and returns the shards that
 // they hold together.
-func agree(parts []part, open bool) (held []uint32, err error) {
+func agree(n Noun, parts []part, open bool) (held []uint32, err error) {
 	build := buildOf(parts)
 	if build == nil {
 		build = &parts[0]
@@ -95,10 +95,10 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		p := &parts[i]
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
-			sealed = append(sealed, faults.Mismatch(at, "filter", "a partial filter", "a finished one").
-				WithHint("combine finished filters with {Union} or {Intersect}"))
-		case differs(&build.about, f) != nil:
-			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
+			sealed = append(sealed, faults.Mismatch(at, n.One, "a partial "+n.One, "a finished one").
+				WithHint("combine finished %s with %s", n.Many, n.By))
+		case differs(n, &build.about, f) != nil:
+			foreign = append(foreign, differs(n, &build.about, f).of(build.name, at))
 		default:
 			twice = append(twice, repeated(p, owner)...)
 			held = append(held, f.Facts().Partial.Held...)
@@ -108,7 +108,7 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 	slices.Sort(held)
 	held = slices.Compact(held)
 	if !build.about.Sealed() && !open {
-		missing = lacking(held, build.about.Facts().Partial.Of)
+		missing = lacking(n, held, build.about.Facts().Partial.Of)
 	}
 	return held, several([]error{several(sealed), several(foreign), several(twice), missing})
 }
@@ -154,9 +154,9 @@ func (d *difference) of(first string, at fault.At) error {
 
 // differs returns nil if two partial filters are of one build. If the build IDs
 // are equal, so is the rest, unless a program is at fault.
-func differs(a, b *filters.Filter) *difference {
+func differs(n Noun, a, b *filters.Filter) *difference {
 	if idOf(a) != idOf(b) {
-		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
+		return &difference{"build", buildName(a), buildName(b), "merge only partial " + n.Many + " that were built from the same inputs with the same options"}
 	}
 	if a.Facts().Partial.Division != b.Facts().Partial.Division {
 		return &difference{"division of the text into shards", divisionName(a), divisionName(b), "build all shards with the same version, from files at the same place"}
@@ -167,7 +167,7 @@ func differs(a, b *filters.Filter) *difference {
 		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), facts.Params, facts.FPRAsked, facts.Want, facts.Capacity)
 	}
 	if want, got := spell(a), spell(b); want != got {
-		return &difference{"filter of the build", want, got, hint}
+		return &difference{n.One + " of the build", want, got, hint}
 	}
 	return nil
 }
@@ -207,13 +207,13 @@ func divisionName(f *filters.Filter) string {
 }
 
 // lacking returns an error unless all n shards are held.
-func lacking(held []uint32, n uint32) error {
+func lacking(of Noun, held []uint32, n uint32) error {
 	missing := int(n) - len(held)
 	if missing <= 0 {
 		return nil
 	}
 	return faults.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
-		WithHint("add the missing partial filters, or merge into a larger partial filter with {MergePartial}")
+		WithHint("add the missing partial %s, or merge into a larger partial %s with {MergePartial}", of.Many, of.One)
 }
 
 func buildName(f *filters.Filter) string {

@@ -15,9 +15,13 @@ import (
 // check returns the first rule of the format that m breaks. The reader and the
 // writer both use it, so everything that is written can be read.
 func (m *meta) check() *problem {
-	for _, rule := range []func() *problem{
+	rules := []func() *problem{
 		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity, m.checkCounting,
-	} {
+	}
+	if m.other != nil {
+		rules = []func() *problem{m.checkKey, m.checkRule, m.checkOwn, m.checkPartial}
+	}
+	for _, rule := range rules {
 		if p := rule(); p != nil {
 			return p
 		}

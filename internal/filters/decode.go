@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
@@ -102,8 +103,13 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%s: no file to read: want an io.ReaderAt, got nil", name)
 	}
+	return decodeHeader(r, size, name, nil)
+}
+
+// decodeHeader is DecodeHeader for a filter, or for another file.
+func decodeHeader(r io.ReaderAt, size int64, name string, other *Other) (*Header, error) {
 	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
-	h.meta.Filter = h.Filter
+	h.meta.Filter, h.meta.other = h.Filter, other
 	for _, step := range []func() (*problem, error){h.readHead, h.readTail} {
 		p, err := step()
 		if err != nil {
@@ -144,7 +150,7 @@ func (h *Header) readHead() (*problem, error) {
 	if err := h.readAt(pro[:n], 0); err != nil {
 		return nil, err
 	}
-	if p := checkMagic(pro[:n]); p != nil {
+	if p := h.meta.checkMagic(pro[:n]); p != nil {
 		return p, nil
 	}
 	least := int64(prologueBytes + sectionBytes + trailerBytes)
@@ -182,8 +188,12 @@ func (h *Header) readHead() (*problem, error) {
 }
 
 // checkMagic distinguishes a damaged filter from a file of another kind.
-func checkMagic(b []byte) *problem {
-	if IsFilter(b) {
+func (m *meta) checkMagic(b []byte) *problem {
+	magic, want, hint := m.magic(), "that of a bloomjoin filter", fault.Text("bloomjoin build makes a filter of a file of IDs")
+	if m.other != nil {
+		want, hint = "that of "+m.other.Kind, m.other.Hint
+	}
+	if strings.HasPrefix(string(b), magic) {
 		return nil
 	}
 	got := string(b[:min(len(b), len(magic))])
@@ -191,14 +201,14 @@ func checkMagic(b []byte) *problem {
 	if kind == "" {
 		kind = fmt.Sprintf("%q", got)
 	}
-	p := bad("magic", "that of a bloomjoin filter", kind)
+	p := bad("magic", want, kind)
 	switch {
 	case strings.HasPrefix(magic, got):
 		return cutShort(prologueBytes, int64(len(b)))
-	case len(got) > 3 && got[1:4] == magic[1:4]:
+	case sniff.Kind([]byte(got)) == "" && len(got) > 3 && got[1:4] == magic[1:4]:
 		p.hint = "a transfer in text mode changed line ends or high bits: copy the file again, as binary"
 	default:
-		p.hint = "bloomjoin build makes a filter of a file of IDs"
+		p.hint = hint
 	}
 	return p
 }

@@ -108,6 +108,22 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if f.held == nil {
 		return 0, fmt.Errorf("%s: %w", name, errNoPayload())
 	}
+	return saveAs(ctx, store, name, opts.Replace, func(w io.Writer) (int64, error) { return encodeHeld(w, f, opts) }, func() (rival int64, same bool, err error) {
+		want, err := f.digest()
+		if err != nil {
+			return 0, false, err
+		}
+		same, err = Holds(ctx, store, name, func(h *Header) bool {
+			rival = h.FileBytes
+			return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
+		})
+		return rival, same, err
+	})
+}
+
+// saveAs writes a file and returns its size. If a rival is there, and is not to be replaced, same
+// returns its size and whether it will do.
+func saveAs(ctx context.Context, store storage.Storage, name string, replace bool, encode func(io.Writer) (int64, error), same func() (int64, bool, error)) (size int64, err error) {
 	if err := objects.Sweep(ctx, store, name); err != nil {
 		return 0, err
 	}
@@ -116,29 +132,21 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if size, err = encodeHeld(until{ctx, sink}, f, opts); err != nil {
+	if size, err = encode(until{ctx, sink}); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := stopped.Err(ctx); err != nil {
 		return 0, err
 	}
-	err = sink.Commit(opts.Replace)
-	if opts.Replace || !errors.Is(err, fs.ErrExist) {
+	err = sink.Commit(replace)
+	if replace || !errors.Is(err, fs.ErrExist) {
 		return size, err
 	}
-	want, err := f.digest()
+	rival, ok, err := same()
 	if err != nil {
 		return 0, err
 	}
-	var rival int64
-	same, err := Holds(ctx, store, name, func(h *Header) bool {
-		rival = h.FileBytes
-		return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
-	})
-	if err != nil {
-		return 0, err
-	}
-	if !same {
+	if !ok {
 		return 0, faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 	}
 	return rival, nil
@@ -164,6 +172,11 @@ func (u until) Write(p []byte) (int, error) {
 // be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
 	stopped.Needs(ctx, "filters.Holds")
+	return holds(ctx, store, name, nil, want)
+}
+
+// holds is Holds for a filter, or for another file.
+func holds(ctx context.Context, store storage.Source, name string, other *Other, want func(*Header) bool) (ok bool, err error) {
 	if err := given(store, name); err != nil {
 		return false, err
 	}
@@ -172,7 +185,7 @@ func Holds(ctx context.Context, store storage.Source, name string, want func(*He
 		return false, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	h, err := DecodeHeader(src, src.Object().Size, name)
+	h, err := decodeHeader(src, src.Object().Size, name, other)
 	if err == nil && (want == nil || want(h)) {
 		if err = h.Verify(); err == nil {
 			return true, nil

@@ -15,6 +15,8 @@ import (
 type meta struct {
 	*Filter
 	parts []uint64
+	other *Other // nil: the file is a filter
+	own   []byte // of another file: the body of its own section
 }
 
 // Section types of the header, in file order.
@@ -67,8 +69,11 @@ func sections() []section {
 
 // sectionName returns a name for errors.
 func sectionName(id uint16) string {
-	if id == secChunks {
+	switch id {
+	case secChunks:
 		return "chunks"
+	case secOwn:
+		return "counters"
 	}
 	for _, s := range sections() {
 		if s.id == id {
@@ -81,7 +86,7 @@ func sectionName(id uint16) string {
 // appendSections appends all header sections of m.
 func appendSections(dst []byte, m *meta) []byte {
 	var body []byte
-	for _, s := range sections() {
+	for _, s := range m.sections() {
 		if body = s.put(m, body[:0]); len(body) == 0 {
 			continue
 		}
@@ -97,7 +102,7 @@ func appendSections(dst []byte, m *meta) []byte {
 // parseSections reads the header sections in b into m. It returns the types of
 // unknown sections that are not critical.
 func parseSections(b []byte, m *meta) (skipped []uint16, p *problem) {
-	known := sections()
+	known := m.sections()
 	last := uint16(0)
 	for len(b) > 0 {
 		var s rawSection
@@ -151,7 +156,7 @@ func unknown(s rawSection) *problem {
 		return bad("stands before the payload", "", "").in(sectionName(s.id))
 	}
 	if s.critical {
-		return bad("unknown, and needed to read the filter", "", "").in(sectionName(s.id)).newer()
+		return bad("unknown, and needed to read the file", "", "").in(sectionName(s.id)).newer()
 	}
 	return nil
 }

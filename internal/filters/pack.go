@@ -61,7 +61,7 @@ func (p *packer) pack(s *source, enc *zstd.Encoder, i int) (err error) {
 		return nil
 	}
 	how := general
-	if s.kind != KindExact {
+	if s.kind != KindExact && s.part == nil {
 		how = methodFor(p.raw)
 	}
 	if s.kind == KindCounting && how == none { // counters have fewer values than bits in them suggest

@@ -29,6 +29,7 @@ var Limits = []Limit{
 	{Of: "names in join", Max: 83, Why: "options and figures of joins and plans"},
 	{Of: "names in key", Max: 12, Why: "Go values and Arrow arrays as keys"},
 	{Of: "names in partition", Max: 107, Why: "files, scans and outputs, with an option for each thing that a data engineer sets"},
+	{Of: "names in sketch", Max: 15, Why: "options that say what is counted, and a method for each question"},
 	{Of: "names in storage", Max: 58, Why: "what a program's own storage may implement, method by method; lists that tell of manifests; files, memory and fs.FS"},
 	{Of: "names in storage/cloud", Max: 46, Why: "options of three clouds and HTTP"},
 	{Of: "names in storage/storagetest", Max: 2, Why: "a test for what is read, and one for what is written, too"},
