@@ -118,7 +118,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			sourcetest.Equal(t, want.Rel, *got.Root, *want.Root)
-			got.Root, want.Root = nil, nil
+			got.Root, want.Root, want.number = nil, nil, got.number
 			sourcetest.Equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 			i++
 		}

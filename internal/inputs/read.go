@@ -321,14 +321,15 @@ func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
 	inputs := make([]Input, 0, x.n)
 	group := x.group
 	for i := range x.n {
-		line, rest, ok := bytes.Cut(b, []byte("\n"))
-		if !ok {
-			return nil, l.corrupt("input %d has no line", x.first+i)
+		line, rest, err := l.line(b, x.first+i)
+		if err != nil {
+			return nil, err
 		}
 		in, err := l.input(line)
 		if err != nil {
 			return nil, l.corrupt("input %d: %v", x.first+i, err)
 		}
+		in.number = x.first + i
 		groups := l.bytes[group : group+int(l.groups[x.first+i])]
 		if !sameBytes(in.Groups, groups) || i > 0 && in.Rel < inputs[i-1].Rel {
 			return nil, l.corrupt("input %d contradicts the index", x.first+i)
@@ -488,20 +489,47 @@ func relOf(line []byte) (rel string, ok bool) {
 	return string(found), ok && ended
 }
 
-// at returns inputs by their numbers in the file, in ascending order.
-func (in *List) at(ctx context.Context, numbers []int) (inputs []Input, err error) {
-	var block []Input
-	loaded := -1
+// At returns inputs by their numbers in the file, which must be in ascending order. It
+// parses no other lines.
+func (in *List) At(ctx context.Context, numbers []int) (inputs []Input, err error) {
+	l := in.file()
+	var rest []byte                // of a block's lines
+	block, next, group := -1, 0, 0 // the block, its input at rest, and the row groups before that
 	for _, i := range numbers {
-		if k := i / listBlock; k != loaded {
-			if block, err = in.file().lines(ctx, k); err != nil {
+		if k := i / listBlock; k != block {
+			x := &l.blocks[k]
+			if rest, err = l.text(ctx, x); err != nil {
 				return nil, err
 			}
-			loaded = k
+			block, next, group = k, x.first, x.group
 		}
-		inputs = append(inputs, block[i%listBlock])
+		var line []byte
+		for ; next <= i; next++ {
+			if line, rest, err = l.line(rest, next); err != nil {
+				return nil, err
+			}
+			group += int(l.groups[next])
+		}
+		one, err := l.input(line)
+		if err != nil {
+			return nil, l.corrupt("input %d: %v", i, err)
+		}
+		one.number = i
+		if !sameBytes(one.Groups, l.bytes[group-int(l.groups[i]):group]) || len(inputs) > 0 && one.Rel < inputs[len(inputs)-1].Rel {
+			return nil, l.corrupt("input %d contradicts the index", i)
+		}
+		inputs = append(inputs, one)
 	}
 	return inputs, nil
+}
+
+// line cuts the line of an input from the lines of a block.
+func (l *inputFile) line(b []byte, number int) (line, rest []byte, err error) {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	if !ok {
+		err = l.corrupt("input %d has no line", number)
+	}
+	return line, rest, err
 }
 
 // Alike reports whether two of the inputs may have outputs of one name.
@@ -522,7 +550,7 @@ func (in *List) State(ctx context.Context) publish.Inputs {
 				all.Left[one.Rel] = true
 				continue
 			}
-			if !yield(one.published(), err) || err != nil {
+			if !yield(one.Published(), err) || err != nil {
 				return
 			}
 		}

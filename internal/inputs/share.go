@@ -37,7 +37,7 @@ func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 		}
 		at += max(int(groups), 1)
 	}
-	inputs, err := in.at(ctx, numbers)
+	inputs, err := in.At(ctx, numbers)
 	for i := range inputs {
 		pieces[i].Input = inputs[i]
 	}
@@ -67,7 +67,7 @@ func (in *List) Schemas(ctx context.Context) (first []Input, err error) {
 			numbers = append(numbers, s.First)
 		}
 		slices.Sort(numbers)
-		return in.at(ctx, numbers)
+		return in.At(ctx, numbers)
 	}
 	seen := map[string]bool{}
 	for one, err := range in.Each(ctx) {
@@ -112,7 +112,7 @@ func (in *List) Spread(ctx context.Context, n int) ([]Piece, error) {
 		}
 		at += int64(groups)
 	}
-	inputs, err := in.at(ctx, numbers)
+	inputs, err := in.At(ctx, numbers)
 	for i := range inputs {
 		pieces[i].Input = inputs[i]
 	}
