@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
@@ -170,12 +172,16 @@ func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string,
 	return hashes, why, err
 }
 
-// keepDoubtful sets may of pieces that must be read all the same: the first one of a single
-// file, which is made like it; those whose figures are not known; and files that are not, by
+// keepDoubtful sets may of pieces that must be read all the same: of those of a single file,
+// which is made like the first one, and of records if one is not Parquet, these two; those
+// whose figures are not known; and files that are not, by
 // their size and identity, those that were listed.
 func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
 	if !r.count && !r.out.IsDir(ctx) {
 		may[0] = true
+		if i := slices.IndexFunc(share, func(p inputs.Piece) bool { return p.Input.Format != dataset.Parquet }); i >= 0 {
+			may[i] = true
+		}
 	}
 	conditions := r.opening.Where != ""
 	var work errgroup.Group
