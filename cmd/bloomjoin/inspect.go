@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -68,6 +69,7 @@ type inspected struct {
 	Filter  *filterFacts `json:"filter,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
 	Inputs  *listFacts   `json:"inputs,omitempty"`
+	Index   *indexFacts  `json:"index,omitempty"`
 	name    string       // as given
 	lines   [][2]string  // for people
 }
@@ -271,6 +273,9 @@ func (i *inspected) summary() string {
 	if i.Inputs != nil {
 		return "a list of " + words.Things(i.Inputs.Inputs, "input") + checked
 	}
+	if i.Index != nil {
+		return "an index of a list of " + words.Things(i.Index.Inputs, "input") + checked
+	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
@@ -301,6 +306,9 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	}
 	if inputs.IsList(first) {
 		return i, i.list(cmd.Context(), c.Store(), name, check)
+	}
+	if keyindex.Is(first) {
+		return i, i.index(cmd.Context(), c.Store(), name, check)
 	}
 	files, err := c.Open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
 	if errors.Is(err, source.ErrNoData) {

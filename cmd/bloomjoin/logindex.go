@@ -96,10 +96,15 @@ func (r *logRun) openIndex(ctx context.Context, list string) (err error) {
 		return nil
 	}
 	r.index, err = keyindex.Open(ctx, r.Store(), keyindex.NameOf(list))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrPermission): // as some stores say of what is not there
+		if r.Verbose {
+			r.Say("  the index of the list is not used: %v", err)
+		}
+		return nil
+	case err != nil:
 		return err
 	}
 	return r.index.Of(r.list)

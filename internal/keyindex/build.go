@@ -108,7 +108,11 @@ func classesOf(ctx context.Context, list *inputs.List, open source.Opening, colu
 				continue
 			}
 			if classes[i] != keys.Null {
-				return nil, keys.Same(fault.At{File: in.Name}, columns[i], like[i], classes[i], c)
+				err := keys.Same(fault.At{File: in.Name}, columns[i], like[i], classes[i], c)
+				if f := (*fault.Error)(nil); errors.As(err, &f) {
+					f.Hint = "index those of one class: choose files with {Include} and {Exclude}"
+				}
+				return nil, err
 			}
 			classes[i], like[i] = c, in.Name
 		}

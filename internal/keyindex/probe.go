@@ -26,9 +26,9 @@ type need struct {
 	hashes []uint64
 }
 
-// MostKeys is the number of keys up to which asking an index about files is worth it: among
-// more, three or more of each file's would be false positives, and of 20 files that hold none
-// of them, 19 would seem to. For many files, the work is bounded, too.
+// MostKeys is the number of keys up to which asking an index about files is worth it. Of 20
+// files that hold none of so many keys, false positives let 19 pass. If there are many files,
+// the work bounds it, too.
 func (x *Index) MostKeys() int {
 	const work = 1 << 26 // a second, about
 	return int(min(3/x.FPR, work/float64(max(x.Inputs, 1))))

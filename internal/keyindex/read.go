@@ -55,7 +55,7 @@ func (x *Index) Size() int64 { return x.filters + x.end }
 
 // corrupt returns the error of an index that breaks the rules of its format.
 func (x *Index) corrupt(format string, args ...any) error {
-	return faults.Corrupt(fault.At{File: x.name}, format, args...).WithHint("make it again, with bloomjoin inputs {Force} {Index}")
+	return faults.Corrupt(fault.At{File: x.name}, format, args...).WithHint("make it again, with bloomjoin inputs {Force} {Index COL}")
 }
 
 // front reads what stands before the filters.

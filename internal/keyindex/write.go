@@ -14,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Create writes an index. Nobody sees it before the caller commits it, or aborts it. The
+// Create writes an index, for its owner alone, since it reveals which keys there are. Nobody sees it before the caller commits it, or aborts it. The
 // writer is nil if an object of this name has the same content.
 func (f *Filters) Create(ctx context.Context, dst storage.Storage, name string) (w storage.Writer, size int64, err error) {
 	placed, front, end, err := f.layout()
@@ -28,7 +28,7 @@ func (f *Filters) Create(ctx context.Context, dst storage.Storage, name string) 
 	if err := objects.Sweep(ctx, dst, name); err != nil {
 		return nil, 0, err
 	}
-	if w, err = dst.Create(ctx, name, storage.CreateOptions{}); err != nil {
+	if w, err = dst.Create(ctx, name, storage.CreateOptions{Private: true}); err != nil {
 		return nil, 0, err
 	}
 	if err = f.write(ctx, w, front, placed); err != nil {
