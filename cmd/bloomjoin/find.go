@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -90,9 +91,10 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
-	x, err := keyindex.Open(ctx, c.Store(), keyindex.NameOf(args[0]))
+	name := keyindex.NameOf(args[0])
+	x, err := keyindex.Open(ctx, c.Store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w (make it with bloomjoin inputs --index COL)", err)
+		err = fmt.Errorf("%s: the list has no index (make one with bloomjoin inputs --index COL)%w", name, quiet.Error{Err: err})
 	}
 	if err != nil {
 		return err

@@ -136,6 +136,9 @@ func indexCases(at func(string) string) []indexCase {
 		{name, []string{"join", "--ids", at("names.csv"), "--on", "name", "--normalize", "lower"}, false},
 		{name, []string{"join", "--ids", at("names.csv"), "--on", "name"}, false},
 		{day, []string{"join", "--ids", at("days.csv"), "--on", "dt"}, true},
+		{user, []string{"join", "--ids", at("nowhere.csv"), "--on", "user", "--type", "inner"}, true},
+		{user, []string{"join", "--ids", at("nowhere.csv"), "--on", "user", "--shard", "2/3"}, true},
+		{user, join("--on", "user", "--type", "inner", "--where", "n > 20", "--format", "arrow"), true},
 		{both, []string{"join", "--ids", at("pairs.csv"), "--on", "user,name", "--type", "inner"}, true},
 	}
 }
@@ -149,7 +152,7 @@ func TestIndexChangesNoAnswer(t *testing.T) {
 	userLog(t, log)
 	for name, text := range map[string]string{
 		"few.csv": "user\n3001\n3005\n9012\n77\n17003\n", "names.csv": "name\nUSER3001\nuser9012\nnobody\n",
-		"days.csv": "dt\n2024-05-02\n2023-01-01\n", "pairs.csv": "user,name\n3001,uSER3001\n3001,nobody\n9002, user9002\n",
+		"nowhere.csv": "user\n500\n", "days.csv": "dt\n2024-05-02\n2023-01-01\n", "pairs.csv": "user,name\n3001,uSER3001\n3001,nobody\n9002, user9002\n",
 	} {
 		sourcetest.Put(t, at(name), text)
 	}

@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -42,6 +43,49 @@ func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 		pieces[i].Input = inputs[i]
 	}
 	return pieces, err
+}
+
+// At returns inputs by their numbers in the file, which must be in ascending order. It
+// parses no other lines.
+func (in *List) At(ctx context.Context, numbers []int) (inputs []Input, err error) {
+	l := in.file()
+	var rest []byte                // of a block's lines
+	block, next, group := -1, 0, 0 // the block, its input at rest, and the row groups before that
+	for _, i := range numbers {
+		if k := i / listBlock; k != block {
+			x := &l.blocks[k]
+			if rest, err = l.text(ctx, x); err != nil {
+				return nil, err
+			}
+			block, next, group = k, x.first, x.group
+		}
+		var line []byte
+		for ; next <= i; next++ {
+			if line, rest, err = l.line(rest, next); err != nil {
+				return nil, err
+			}
+			group += int(l.groups[next])
+		}
+		one, err := l.input(line)
+		if err != nil {
+			return nil, l.corrupt("input %d: %v", i, err)
+		}
+		one.number = i
+		if !sameBytes(one.Groups, l.bytes[group-int(l.groups[i]):group]) || len(inputs) > 0 && one.Rel < inputs[len(inputs)-1].Rel {
+			return nil, l.corrupt("input %d contradicts the index", i)
+		}
+		inputs = append(inputs, one)
+	}
+	return inputs, nil
+}
+
+// line cuts the line of an input from the lines of a block.
+func (l *inputFile) line(b []byte, number int) (line, rest []byte, err error) {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	if !ok {
+		err = l.corrupt("input %d has no line", number)
+	}
+	return line, rest, err
 }
 
 // weights returns the weights of all row groups.

@@ -54,7 +54,8 @@ func (f *Facts) Parse(texts []string) (v Value, err error) {
 		return v, err
 	}
 	if _, faulty := b.Faulty(); faulty || len(b.Rows) != 1 {
-		return v, faults.Mismatch(fault.At{}, "a key of "+f.Key, "a value of class "+strings.Join(f.Classes, ","), "a text that is none")
+		return v, faults.Mismatch(fault.At{}, "a key of "+f.Key, "a value of class "+strings.Join(f.Classes, ","), "another text").
+			WithHint("write integers as 12345, dates as 2024-05-01, and strings as they are")
 	}
 	return Value{string(b.Append(nil, 0)), b.HashAt(hash, 0)}, nil
 }
