@@ -178,7 +178,7 @@ func TestIndexChangesNoAnswer(t *testing.T) {
 			if out != "out/" && (slices.Contains(c.run, "--empty") || slices.Contains(c.run, "--target-file-size") || slices.Contains(c.run, "arrow") || slices.Contains(c.run, "reverse")) {
 				continue
 			}
-			if out == "count" && (slices.Contains(c.run, "--columns") || slices.Contains(c.run, "--schema")) {
+			if out == "count" && (i%4 > 0 || slices.Contains(c.run, "--columns") || slices.Contains(c.run, "--schema")) {
 				continue
 			}
 			var reports [2]map[string]any
@@ -250,10 +250,10 @@ func TestIndexNoticesChanges(t *testing.T) {
 	userLog(t, log)
 	sourcetest.Put(t, at("one.csv"), "user\n3001\n")
 	works(t, "", "inputs", "--quiet", "--index", "user", "-o", at("list.jsonl"), log)
-	sourcetest.Write(t, filepath.Join(log, "dt=2024-05-01", "p00.parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator,
+	sourcetest.Write(t, filepath.Join(log, "dt=2024-05-01", "p04.parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator,
 		sourcetest.Col{Name: "user", Values: []any{3001}}))
 	_, said, code := called(t, "", "join", "--ids", at("one.csv"), "--on", "user", "-o", at("out.parquet"), "--files-from", at("list.jsonl"))
-	if code != session.ExitFailed || !strings.Contains(said, "p00.parquet") {
+	if code != session.ExitFailed || !strings.Contains(said, "p04.parquet") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
