@@ -288,7 +288,11 @@ func (c *cli) sayFound(o *findFlags, r *findReport) error {
 		b.WriteByte('\n')
 	}
 	if !c.JSON {
-		if _, err := io.WriteString(c.Stdout, b.String()); err != nil {
+		to := c.Stdout
+		if c.Shown {
+			to = words.Printable{Writer: c.Stdout}
+		}
+		if _, err := io.WriteString(to, b.String()); err != nil {
 			return err
 		}
 	}

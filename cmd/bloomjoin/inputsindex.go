@@ -97,7 +97,7 @@ func (c *cli) earlierIndex(ctx context.Context, o *inputsFlags) (*keyindex.Index
 			continue
 		}
 		x, err := keyindex.Open(ctx, c.Store(), keyindex.NameOf(list))
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // as some stores say of what is not there
 			continue
 		}
 		if err != nil && c.Force && o.index.key != "" {

@@ -312,12 +312,13 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		if err != nil {
 			return err
 		}
-		r.sought = r.soughtByJoin(ctx, j, &opts)
+		r.sought = soughtByJoin(j, &opts)
 	}
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
 	opts.Pieces = r.own
+	opts.UnreadRows, opts.UnreadNulls = r.unreadRows()
 	r.showPhases(&opts)
 	var j *joins.Join // nil: nothing is to be read
 	if len(r.files) > 0 {

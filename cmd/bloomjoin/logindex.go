@@ -75,14 +75,10 @@ func soughtByScan(o *keyscan.Options) sought {
 	}}
 }
 
-// soughtByJoin returns the keys of a join: those of its IDs, if each row of the answer has one
-// and its requirements do not depend on other rows.
-func (r *logRun) soughtByJoin(ctx context.Context, j *joins.Join, o *joins.Options) sought {
-	switch {
-	case o.Type != joins.Semi && o.Type != joins.Inner:
+// soughtByJoin returns the keys of a join: those of its IDs, if each row of the answer has one.
+func soughtByJoin(j *joins.Join, o *joins.Options) sought {
+	if o.Type != joins.Semi && o.Type != joins.Inner {
 		return sought{why: fmt.Sprintf("a join of type %s reads all of the log", o.Type)}
-	case o.Require.MaxKept > 0 && (r.count || !r.out.IsDir(ctx)):
-		return sought{why: "--max-kept is about all of the log"}
 	}
 	columns, classes, rule := j.LogKey()
 	return sought{columns: columns, classes: classes, rule: rule, hashes: func(ctx context.Context, most int) ([]uint64, bool, error) {
@@ -215,7 +211,15 @@ func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []b
 	return work.Wait()
 }
 
-// addUnread adds the pieces that were not read to the figures of a report.
+// unreadRows returns the rows of the pieces that were not read, and how many have no key.
+func (r *logRun) unreadRows() (rows, nulls int64) {
+	for _, u := range r.out.Unread {
+		rows, nulls = rows+u.RowsIn(), nulls+u.KeysNull
+	}
+	return rows, nulls
+}
+
+// addUnread adds the pieces that were not read to a report, without their rows.
 func (r *logRun) addUnread(rep *scanReport) {
 	if r.index == nil {
 		return
@@ -223,7 +227,6 @@ func (r *logRun) addUnread(rep *scanReport) {
 	n := len(r.out.Unread)
 	rep.FilesUnread = &n
 	for _, u := range r.out.Unread {
-		rep.RowsIn, rep.KeysNull = rep.RowsIn+u.RowsIn(), rep.KeysNull+u.KeysNull
 		rep.RowGroups, rep.RowGroupsSkipped = rep.RowGroups+int64(u.Hi-u.Lo), rep.RowGroupsSkipped+int64(u.Hi-u.Lo)
 	}
 }

@@ -332,8 +332,9 @@ func (r *logRun) write(ctx context.Context, s *keyscan.Scanner) (written dataset
 
 func (r *logRun) scanReport(s *keyscan.Scanner, w dataset.Written) scanReport {
 	st := s.Stats
+	rows, nulls := r.unreadRows()
 	rep := scanReport{
-		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
+		RowsIn: st.RowsIn.Load() + rows, RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load() + nulls,
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
 		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
 		FPRAsked: r.asked, FPRPredicted: r.predicted,

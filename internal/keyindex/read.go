@@ -138,6 +138,9 @@ func (x *Index) directory(b []byte) error {
 		n, own := int(binary.LittleEndian.Uint32(b)), 8
 		b = b[4:]
 		e := entry{all: next()}
+		if at > x.end { // before sums overflow
+			return x.corrupt("want filters of %d bytes, got more for input %d", x.end, i)
+		}
 		if x.RowGroups && n > 1 {
 			own += 4
 		}
