@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,7 +16,7 @@ import (
 const (
 	mostNeeds = 1 << 16  // chunks that are looked up at once
 	gapRead   = 64 << 10 // bytes between chunks that are read rather than skipped
-	mostRead  = 4 << 20  // bytes read at once
+	mostRead  = 1 << 20  // bytes read at once
 )
 
 // need is a chunk that may have some of the hashes.
@@ -79,6 +80,7 @@ func (n *need) end() int64 { return n.at + int64(n.size) + sumBytes }
 // look reads chunks and sets may of the units that may hold one of their hashes.
 func (x *Index) look(ctx context.Context, units []Unit, needs []need, may []bool) error {
 	found := make([]bool, len(needs))
+	var buffers sync.Pool // of [mostRead]byte
 	var work errgroup.Group
 	work.SetLimit(max(objects.Concurrency(x.store, x.name), runtime.GOMAXPROCS(0)))
 	for lo := 0; lo < len(needs); {
@@ -87,7 +89,14 @@ func (x *Index) look(ctx context.Context, units []Unit, needs []need, may []bool
 			hi++
 		}
 		some, is := needs[lo:hi], found[lo:hi]
-		work.Go(func() error { return x.lookIn(ctx, units, some, is) })
+		work.Go(func() error {
+			buf, ok := buffers.Get().(*[mostRead]byte)
+			if !ok {
+				buf = new([mostRead]byte)
+			}
+			defer buffers.Put(buf)
+			return x.lookIn(ctx, units, some, is, buf)
+		})
 		lo = hi
 	}
 	err := work.Wait()
@@ -97,13 +106,14 @@ func (x *Index) look(ctx context.Context, units []Unit, needs []need, may []bool
 	return err
 }
 
-// lookIn reads chunks at once and sets found of those that may hold one of their hashes.
-func (x *Index) lookIn(ctx context.Context, units []Unit, needs []need, found []bool) error {
+// lookIn reads chunks at once, into buf, and sets found of those that may hold one of their
+// hashes.
+func (x *Index) lookIn(ctx context.Context, units []Unit, needs []need, found []bool, buf *[mostRead]byte) error {
 	if err := stopped.Err(ctx); err != nil {
 		return err
 	}
 	from := needs[0].at
-	b := make([]byte, needs[len(needs)-1].end()-from)
+	b := buf[:needs[len(needs)-1].end()-from]
 	if err := x.read(b, x.filters+from); err != nil {
 		return err
 	}
