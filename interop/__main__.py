@@ -15,12 +15,12 @@ from common import cases, harness, properties, readers
 from files import engine, flights, formats, hive, identity, lake, pages, privacy, text
 from joins import arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
-from runs import builds, commits, growing, histories, seams, shards, usage
+from runs import builds, commits, find, growing, histories, seams, shards, usage
 from writers import writers
 
 MODULES = (
     usage, seams, keys, numberkeys, casts, joins, arrowjoins, normalize, text, formats, shards, builds, identity, pages, pagejoins, engine,
-    privacy, flights, hive, where, growing, histories, commits, lake, writers, readers,
+    privacy, flights, hive, where, find, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 
 
