@@ -24,9 +24,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// A run over a list with an index does not open the files that hold none of its keys. Its
-// output and manifests are those of a run that reads them, so where these depend on more
-// than rows with a key, the index is not used.
+// A run over a list with an index does not open the files that hold none of its keys. Output
+// and manifests are those of a run that reads these files: where they depend on more than the
+// rows with a key, the index is not used. (Statistics may lack the number of NULLs. A run that
+// prunes a row group by such statistics counts none; the index has the number.)
 
 // sought are the keys that a run looks for in the log.
 type sought struct {
@@ -34,7 +35,7 @@ type sought struct {
 	classes []string
 	rule    keys.Rule
 	hashes  func(ctx context.Context, most int) (hashes []uint64, ok bool, err error)
-	why     string // they say nothing of whole files; empty: they do
+	why     string // why no file can be left out for want of them; empty: it can
 }
 
 // soughtByScan returns the keys of a scan: those of its first filter, whose rows without a
@@ -168,15 +169,15 @@ func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string,
 	most := r.index.MostKeys()
 	hashes, ok, err := s.hashes(ctx, most)
 	if err == nil && !ok {
-		why = fmt.Sprintf("there are more than %s keys, or they can be read only once", words.Count(most))
+		why = fmt.Sprintf("the keys are more than %s, or can be read only once", words.Count(most))
 	}
 	return hashes, why, err
 }
 
-// keepDoubtful sets may of pieces that must be read all the same: of those of a single file,
-// which is made like the first one, and of records if one is not Parquet, these two; those
-// whose figures are not known; and files that are not, by
-// their size and identity, those that were listed.
+// keepDoubtful sets may of pieces that are read although they have no key: those whose figures
+// are not known, those whose file is not, by size and identity, the one that was listed, and
+// of pieces that share an output file two: the first, whose metadata and compression it
+// takes, and the first that is not Parquet, with which all are copied as records.
 func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
 	if !r.count && !r.out.IsDir(ctx) {
 		may[0] = true

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -163,7 +164,7 @@ func (f *Facts) Unfit(columns string, classes []string, rule keys.Rule) string {
 	case rule != f.Rule():
 		return fmt.Sprintf("its keys are normalized by %s, and %s is asked for", f.Rule().Word(), rule.Word())
 	case !slices.Equal(classes, f.Classes):
-		return fmt.Sprintf("its keys are of class %v, and %v is asked for", f.Classes, classes)
+		return fmt.Sprintf("its keys are of class %s, and %s is asked for", strings.Join(f.Classes, ","), strings.Join(classes, ","))
 	}
 	return ""
 }
