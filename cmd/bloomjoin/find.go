@@ -86,6 +86,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 	case len(o.keys) == 0:
 		return flags.Usagef("--key VALUE is required: name the key to find, as --key 12345")
 	}
+	c.Lists(args[0])
 	list, err := inputs.Read(ctx, c.Store(), args[0])
 	if err != nil {
 		return err

@@ -503,3 +503,26 @@ func TestInputsEmptyShare(t *testing.T) {
 		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
 	}
 }
+
+// Inputs by their numbers, which may repeat, are those that Each yields.
+func TestInputsAt(t *testing.T) {
+	_, list := listed(t, 300)
+	in := openList(t, list)
+	var all []Input
+	for one, err := range in.Each(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sourcetest.Equal(t, "number", one.Number(), len(all))
+		all = append(all, one)
+	}
+	numbers := []int{0, 0, 3, 3, 3, 254, 255, 256, 256, 299, 299}
+	got, err := in.At(t.Context(), numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range numbers {
+		sourcetest.Equal(t, fmt.Sprint("input ", n), got[i].Rel, all[n].Rel)
+		sourcetest.Equal(t, fmt.Sprint("number of input ", n), got[i].Number(), n)
+	}
+}

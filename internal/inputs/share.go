@@ -45,13 +45,17 @@ func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 	return pieces, err
 }
 
-// At returns inputs by their numbers in the file, which must be in ascending order. It
-// parses no other lines.
+// At returns inputs by their numbers in the file, which must be in ascending order and may
+// repeat. It parses no other lines.
 func (in *List) At(ctx context.Context, numbers []int) (inputs []Input, err error) {
 	l := in.file()
 	var rest []byte                // of a block's lines
 	block, next, group := -1, 0, 0 // the block, its input at rest, and the row groups before that
-	for _, i := range numbers {
+	for at, i := range numbers {
+		if at > 0 && numbers[at-1] == i {
+			inputs = append(inputs, inputs[at-1])
+			continue
+		}
 		if k := i / listBlock; k != block {
 			x := &l.blocks[k]
 			if rest, err = l.text(ctx, x); err != nil {

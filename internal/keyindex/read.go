@@ -170,7 +170,7 @@ func (x *Index) Of(list *inputs.List) error {
 	digest := list.Digest()
 	if want := hex.EncodeToString(digest[:]); want != x.List {
 		e := faults.Mismatch(fault.At{File: x.name}, "its list of inputs", "digest "+want[:16]+"…", "digest "+x.List[:16]+"…").
-			WithHint("the list has changed since; bring both up to date with bloomjoin inputs {Update}")
+			WithHint("list the inputs again, which brings both up to date")
 		return fmt.Errorf("%w%w", e, quiet.Error{Err: inputs.ErrOutdated})
 	}
 	if list.Len() != x.Inputs {
