@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -70,6 +71,7 @@ type inspected struct {
 	Sketch  *sketchFacts `json:"sketch,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
 	Inputs  *listFacts   `json:"inputs,omitempty"`
+	Index   *indexFacts  `json:"index,omitempty"`
 	name    string       // as given
 	lines   [][2]string  // for people
 }
@@ -278,6 +280,9 @@ func (i *inspected) summary() string {
 	if s := i.Sketch; s != nil {
 		return fmt.Sprintf("sketch, %s, %s%s", s.state(), i.Sketch.counted(), checked)
 	}
+	if i.Index != nil {
+		return "an index of a list of " + words.Things(i.Index.Inputs, "input") + checked
+	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
@@ -311,6 +316,9 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	}
 	if inputs.IsList(first) {
 		return i, i.list(cmd.Context(), c.Store(), name, check)
+	}
+	if keyindex.Is(first) {
+		return i, i.index(cmd.Context(), c.Store(), name, check)
 	}
 	files, err := c.Open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
 	if errors.Is(err, source.ErrNoData) {

@@ -308,14 +308,17 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.out.Result, r.out.Require = source.ResultExact, opts.Require
 	r.whole = opts.Type == joins.Right || opts.Type == joins.Full
 	if len(r.files) > 0 { // before the output is looked at
-		if _, err := joins.New(r.ids, r.files, opts); err != nil {
+		j, err := joins.New(r.ids, r.files, opts)
+		if err != nil {
 			return err
 		}
+		r.sought = soughtByJoin(j, &opts)
 	}
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
 	opts.Pieces = r.own
+	opts.UnreadRows, opts.UnreadNulls = r.unreadRows()
 	r.showPhases(&opts)
 	var j *joins.Join // nil: nothing is to be read
 	if len(r.files) > 0 {

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 )
@@ -66,6 +67,19 @@ func (g Geometry) BlockBytes() uint64 { return g.words() * wordBits / 8 }
 func index(h, n uint64) uint64 {
 	hi, lo := bits.Mul64(h>>32, n)
 	return hi<<32 | lo>>32
+}
+
+// Block returns the block, among n, that hash h belongs to. It never falls as h rises.
+func Block(h, n uint64) uint64 { return index(h, n) }
+
+// InBlock256 reports whether a key with hash h may be in its block of a Split256 filter,
+// given in the layout of [Filter.AppendBlocks].
+func InBlock256(block *[32]byte, h uint64) bool {
+	var b block256
+	for i := range b {
+		b[i] = binary.LittleEndian.Uint64(block[8*i:])
+	}
+	return has256(&b, h) != 0
 }
 
 // salts are the odd multipliers in the Parquet specification.

@@ -121,6 +121,7 @@ var order = []string{
 	"internal/tasks",
 	"internal/rowfilter",
 	"internal/keyscan",
+	"internal/keyindex",
 	"internal/tables",
 	"internal/arraycopy",
 	"internal/roomtest",

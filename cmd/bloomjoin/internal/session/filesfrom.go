@@ -47,10 +47,13 @@ func (c *Session) FilesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) 
 	}
 	c.remote = c.remote || slices.ContainsFunc(list.Arguments(), address.IsURL)
 	if o.FilesFrom != "-" {
-		c.listed = o.FilesFrom
+		c.Lists(o.FilesFrom)
 	}
 	return nil, list, nil
 }
+
+// Lists names the list of inputs that the command reads, for errors about it.
+func (c *Session) Lists(name string) { c.listed = name }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
 func (c *Session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
