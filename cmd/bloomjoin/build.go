@@ -37,6 +37,7 @@ type buildFlags struct {
 	fpr                                                          float64
 	expect, capacity                                             flags.Count
 	uncompressed, noKeyRange, strict, dryRun                     bool
+	against                                                      []string
 	ids                                                          flags.IDs
 	keys                                                         flags.Keys
 	inputs                                                       flags.Inputs
@@ -78,6 +79,7 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
 		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
 		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
+		addAgainst(f, &o.against)
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -90,6 +92,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
 	flags.Exclusive(cmd, "expect", "capacity")
 	flags.Exclusive(cmd, "fpr", "max-size")
+	flags.Exclusive(cmd, "against", "dry-run")
 	c.completeBuild(cmd, &o)
 	return cmd
 }
@@ -252,6 +255,18 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	files := plan.Files()
 	defer source.Close(files)
+	known, knownPieces, err := c.openKnown(cmd, o.out, o.against, open)
+	if err != nil {
+		return err
+	}
+	defer source.Close(known)
+	adds, end := c.ProgressIn(session.NewMeter("reading IDs", plan.Pieces()), session.NewMeter("reading known keys", knownPieces))
+	defer end()
+	if known != nil {
+		if err := plan.SetKnown(known, adds[1]); err != nil {
+			return err
+		}
+	}
 	run := &output.Run{Log: files, List: list}
 	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
@@ -259,8 +274,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	} else if done {
 		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.Progress("reading IDs", plan.Pieces())
-	plan.SetProgress(add)
+	plan.SetProgress(adds[0])
 	plan.SetBits(bits)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -283,6 +297,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	c.SayBad(r.BadLines)
 	c.sayFilter(o.out, f, r, short)
+	c.sayKnown(&r, rep, f)
 	for _, note := range notes {
 		if note != "" {
 			r.Notes = append(r.Notes, note)

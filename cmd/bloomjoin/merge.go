@@ -22,6 +22,7 @@ type mergeFlags struct {
 	out                                                 string
 	partial, union, intersect, difference, uncompressed bool
 	strict                                              bool
+	against                                             []string
 }
 
 // op returns the set operation that the flags ask for, or "".
@@ -54,6 +55,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger partial filter")
 		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
+		addAgainst(f, &o.against)
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -62,7 +64,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Exclusive(cmd, "partial", "union", "intersect", "difference")
+	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "against")
 	return cmd
 }
 
@@ -76,7 +78,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	read := c.sizes(cmd.Context(), names) // before the output replaces one
-	f, rep, err := c.mergeFilters(cmd.Context(), o, names)
+	f, rep, err := c.mergeFilters(cmd, o, names)
 	if err != nil {
 		return err
 	}
@@ -107,6 +109,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	}
 	r.Inputs, r.BytesRead = len(names), read
 	c.sayFilter(o.out, f, r, short)
+	c.sayKnown(&r, rep, f)
 	return c.Report(r, o.out)
 }
 
@@ -129,7 +132,8 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 }
 
 // mergeFilters merges or combines filter files.
-func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
+func (c *cli) mergeFilters(cmd *cobra.Command, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
+	ctx := cmd.Context()
 	budget, err := c.Budget()
 	if err != nil {
 		return nil, rep, err
@@ -145,6 +149,9 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 			return nil, rep, err
 		}
 		lim.MaxBits = uint64(bits)
+		if len(o.against) > 0 {
+			return c.mergeAgainst(cmd, o, names, lim)
+		}
 		f, err = builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
 		return f, builds.Count(f), err
 	}

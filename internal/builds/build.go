@@ -66,6 +66,7 @@ type Report struct {
 	Sharing Sharing
 	Workers int // workers that filled the filter
 	Passes  int // over the keys: 2 if they were counted first
+	Known   KnownFigures
 	// InOne is, of an intersection, how often a key passes that is in all sets but one: at most
 	// the rate of that one's filter.
 	InOne float64
@@ -130,6 +131,7 @@ type Plan struct {
 	list     *fromList // nil: the files are all inputs
 	unsized  bool      // the number of keys is known only after reading them
 	bits     int64     // see SetBits
+	known    *Known    // nil: none
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -409,6 +411,9 @@ func (p *Plan) Build(ctx context.Context) (*filters.Filter, Report, error) {
 	f, rep, err := p.fill(ctx, 1, 1)
 	if errors.Is(err, fault.ErrMemory) && p.countable() {
 		f, rep, err = p.fold(ctx, err)
+	}
+	if err == nil && p.known != nil {
+		rep.Known, err = p.except(ctx, f)
 	}
 	rep.Seconds = time.Since(start).Seconds()
 	return f, rep, err

@@ -15,7 +15,7 @@ import (
 // writer both use it, so everything that is written can be read.
 func (m *meta) check() *problem {
 	for _, rule := range []func() *problem{
-		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
+		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity, m.checkExceptions,
 	} {
 		if p := rule(); p != nil {
 			return p

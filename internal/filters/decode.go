@@ -32,6 +32,9 @@ type Limits struct {
 	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The
 	// command sets it, as an exact filter needs more than its payload while it is read.
 	MaxBits uint64
+	// Unread makes Load return a mapped filter before its payload was read; see
+	// [Header.LoadUnread].
+	Unread bool
 }
 
 // max limits an exact filter.
@@ -377,5 +380,9 @@ func (f *Filter) clone() *Filter {
 	}
 	g.facts.Registers = slices.Clone(f.facts.Registers)
 	g.facts.Parents = slices.Clone(f.facts.Parents)
+	if e := f.facts.Exceptions; e != nil {
+		copied := *e // but for the hashes, which do not change
+		g.facts.Exceptions = &copied
+	}
 	return &g
 }

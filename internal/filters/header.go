@@ -32,6 +32,7 @@ const (
 	secCapacity  = 11
 	secRule      = 12
 	secDivision  = 13
+	secExcept    = 14
 )
 
 // section describes how one type of section is written and read. If put returns
@@ -60,6 +61,7 @@ func sections() []section {
 		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
 		{secRule, "rule", true, false, putRule, getRule},
 		{secDivision, "division", true, false, putDivision, getDivision},
+		{secExcept, "exceptions", true, false, putExceptions, getExceptions},
 	}
 }
 

@@ -45,6 +45,7 @@ NOT_HERE = {
     "partial": "a job array's",
     "difference": "how, of exact filters, which the command takes",
     "dry-run": "size has the figures, and a build that does not fit raises",
+    "against": "Python does not read filters with exceptions yet",
     "help": "help() has it",
 }
 OURS = {"storage_options", "credentials"}
