@@ -60,6 +60,10 @@ type Limits struct {
 	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
 	// allocated.
 	MaxBytes uint64
+	// Unread makes Load return a mapped filter at once, whatever its size. Each MiB of it is
+	// verified when a key is first looked up there, and a damaged one is an error of that
+	// call; Bloom and what needs all bits verify the rest first.
+	Unread bool
 }
 
 // Options says how a filter is written. The content does not depend on them.
@@ -78,7 +82,7 @@ type Options struct {
 // The caller must close the filter, and must do so before publishing results that depend on
 // it: an error of [Filter.Close] means that the file changed in the meantime.
 func Load(ctx context.Context, store storage.Source, name string, lim Limits) (*Filter, error) {
-	f, err := filters.Load(ctx, store, name, filters.Limits{MaxBytes: lim.MaxBytes})
+	f, err := filters.Load(ctx, store, name, filters.Limits{MaxBytes: lim.MaxBytes, Unread: lim.Unread})
 	return (*Filter)(f), err
 }
 
@@ -119,7 +123,7 @@ func (f *Filter) KeyNames() []string { return f.in().KeyNames() }
 func (f *Filter) KeyClasses() []string { return f.in().KeyClasses() }
 
 // Normalize returns the rules that are applied to strings: some of "trim", "lower" and
-// "uuid", in this order, separated by commas; empty: none.
+// one of "uuid", "url" and "url-host", in this order, separated by commas; empty: none.
 func (f *Filter) Normalize() string { return f.in().Facts().Rule }
 
 // Added returns the number of keys that were added, duplicates counted.

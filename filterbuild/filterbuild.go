@@ -79,10 +79,10 @@ type Options struct {
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
 	// it is an error.
 	NullMisfits bool
-	// Normalize names the rules applied to strings in the key: some of trim,
-	// lower and uuid, separated by commas; see FORMAT.md of package codec. They
-	// are recorded in the filter and apply to everything it is compared with.
-	// Under uuid, an ID that is not a UUID is an error.
+	// Normalize names the rules applied to strings in the key: some of trim and
+	// lower and one of uuid, url and url-host, separated by commas; see FORMAT.md of
+	// package codec. They are recorded in the filter and apply to everything it is
+	// compared with. An ID that is not a UUID, or has no host, is an error.
 	Normalize string
 	// FPR is the requested false-positive rate; 0: chosen by the number of
 	// keys. MaxSize limits the bits in bytes instead; 0: no limit. At most one
