@@ -62,8 +62,7 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 			return nil, err
 		}
 		open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
-		key := strings.Join(of.KeyNames(), ",")
-		columns, err := keys.ParseColumns(key)
+		columns, err := keys.ParseColumns(strings.Join(of.KeyNames(), ","))
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +78,7 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 		}
 		adds, stop := c.ProgressIn(session.NewMeter("reading known keys", pieces))
 		end = stop
-		return builds.NewKnown(opened, key, options, c.Threads, adds[0])
+		return builds.KnownOf(of, opened, c.Threads, adds[0])
 	})
 	if err != nil {
 		return nil, rep, err

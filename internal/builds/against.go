@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -54,6 +56,12 @@ func NewKnown(files []*source.File, key string, o keys.Options, threads int, pro
 	if err != nil {
 		return nil, err
 	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no files of known keys: want one or more%w", quiet.Error{Err: storage.ErrNoFiles})
+	}
+	if err := source.CheckFiles("known keys", files); err != nil {
+		return nil, err
+	}
 	for _, f := range files {
 		if _, err := keyscan.NewEncoder(f.Name(), f.Schema(), columns, o, true); err != nil {
 			return nil, err
@@ -65,6 +73,16 @@ func NewKnown(files []*source.File, key string, o keys.Options, threads int, pro
 		k.digest = sum
 	}
 	return k, err
+}
+
+// KnownOf returns the known keys in the files for a merge of partial filters like f, whose
+// key columns they have.
+func KnownOf(f *filters.Filter, files []*source.File, threads int, progress func(rows int64)) (*Known, error) {
+	o, err := f.KeyOptions()
+	if err != nil {
+		return nil, err
+	}
+	return NewKnown(files, strings.Join(f.KeyNames(), ","), o, threads, progress)
 }
 
 // SetKnown makes Build find out which of the keys in the files pass the filter by mistake,
@@ -273,9 +291,12 @@ func (s *suspects) mark(h uint64) {
 	}
 }
 
-// MergeAgainst is [MergeFiles] into the sealed filter, for partial filters that were built
+// MergeAgainst is MergeFiles into the sealed filter, for partial filters that were built
 // against known keys. known is called with the header of one and returns the same keys.
 func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim filters.Limits, known func(*filters.Filter) (*Known, error)) (f *filters.Filter, fig KnownFigures, err error) {
+	if len(names) == 0 {
+		return nil, fig, errors.New("no filter to merge: want one or more")
+	}
 	f, err = ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) {
 		build := buildOf(parts)
 		if build == nil || build.about.Facts().Exceptions == nil {

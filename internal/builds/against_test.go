@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -47,11 +46,7 @@ func buildAgainst(t testing.TB, s *memStore, ids, known []string, opts Options) 
 // mergeKnown merges partial filters against known keys.
 func mergeKnown(t testing.TB, s *memStore, parts []string, known ...string) (*filters.Filter, KnownFigures, error) {
 	return MergeAgainst(t.Context(), s, parts, filters.Limits{}, func(f *filters.Filter) (*Known, error) {
-		o, err := f.KeyOptions()
-		if err != nil {
-			return nil, err
-		}
-		return NewKnown(knownOf(t, s, known...), strings.Join(f.KeyNames(), ","), o, 0, nil)
+		return KnownOf(f, knownOf(t, s, known...), 0, nil)
 	})
 }
 

@@ -81,6 +81,8 @@ type Figures struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
+	// Of known keys: those that are IDs, too, and those that would pass by mistake.
+	KnownInSet, Exceptions uint64
 }
 
 // check returns an error if the options, whatever the inputs, allow no build.
@@ -414,6 +416,7 @@ func (p *Plan) Build(ctx context.Context) (*filters.Filter, Report, error) {
 	}
 	if err == nil && p.known != nil {
 		rep.Known, err = p.except(ctx, f)
+		rep.KnownInSet, rep.Exceptions = rep.Known.InSet, rep.Known.Exceptions
 	}
 	rep.Seconds = time.Since(start).Seconds()
 	return f, rep, err
