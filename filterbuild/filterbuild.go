@@ -175,7 +175,7 @@ func BuildAgainst(ctx context.Context, files, known []*partition.File, opts Opti
 	stopped.Needs(ctx, "filterbuild.BuildAgainst")
 	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
 	if err == nil {
-		err = plan.SetKnown(door.In(known), nil)
+		err = plan.SetKnown(door.In(known))
 	}
 	if err != nil {
 		return nil, Report{}, err
@@ -365,7 +365,7 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, lim c
 func MergeAgainst(ctx context.Context, store storage.Source, names []string, known []*partition.File, lim codec.Limits) (*codec.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.MergeAgainst")
 	f, _, err := builds.MergeAgainst(ctx, store, names, filters.Limits{MaxBytes: lim.MaxBytes}, func(f *filters.Filter) (*builds.Known, error) {
-		return builds.KnownOf(f, door.In(known), 0, nil)
+		return builds.KnownOf(f, door.In(known), 0)
 	})
 	return (*codec.Filter)(f), err
 }

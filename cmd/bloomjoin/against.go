@@ -76,9 +76,13 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 		if opened, pieces, err = c.openKnown(cmd, o.out, o.against, open); err != nil {
 			return nil, err
 		}
-		adds, stop := c.ProgressIn(session.NewMeter("reading known keys", pieces))
-		end = stop
-		return builds.KnownOf(of, opened, c.Threads, adds[0])
+		k, err := builds.KnownOf(of, opened, c.Threads)
+		if err == nil {
+			adds, stop := c.ProgressIn(session.NewMeter("reading known keys", pieces))
+			k.SetProgress(adds[0])
+			end = stop
+		}
+		return k, err
 	})
 	if err != nil {
 		return nil, rep, err

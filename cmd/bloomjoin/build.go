@@ -260,10 +260,8 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	defer source.Close(known)
-	adds, end := c.ProgressIn(session.NewMeter("reading IDs", plan.Pieces()), session.NewMeter("reading known keys", knownPieces))
-	defer end()
 	if known != nil {
-		if err := plan.SetKnown(known, adds[1]); err != nil {
+		if err := plan.SetKnown(known); err != nil {
 			return err
 		}
 	}
@@ -274,7 +272,11 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	} else if done {
 		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone)
 	}
+	adds, end := c.ProgressIn(session.NewMeter("reading IDs", plan.Pieces()), session.NewMeter("reading known keys", knownPieces))
 	plan.SetProgress(adds[0])
+	if plan.Known != nil {
+		plan.Known.SetProgress(adds[1])
+	}
 	plan.SetBits(bits)
 	f, rep, err := plan.Build(ctx)
 	end()

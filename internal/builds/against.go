@@ -51,7 +51,7 @@ type KnownFigures struct {
 
 // NewKnown returns the known keys in the files, which must stay open. Their key columns are
 // named as those of IDs, and their classes are those of the options.
-func NewKnown(files []*source.File, key string, o keys.Options, threads int, progress func(rows int64)) (*Known, error) {
+func NewKnown(files []*source.File, key string, o keys.Options, threads int) (*Known, error) {
 	columns, err := keys.ParseColumns(key)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func NewKnown(files []*source.File, key string, o keys.Options, threads int, pro
 			return nil, err
 		}
 	}
-	k := &Known{pieces: source.Split(files, dataset.Shard{}), read: keyscan.ReadOptions{Key: key, Options: o, Threads: threads}, progress: progress}
+	k := &Known{pieces: source.Split(files, dataset.Shard{}), read: keyscan.ReadOptions{Key: key, Options: o, Threads: threads}}
 	sum, ok, err := (&output.Run{Log: files}).Digest()
 	if ok {
 		k.digest = sum
@@ -77,30 +77,34 @@ func NewKnown(files []*source.File, key string, o keys.Options, threads int, pro
 
 // KnownOf returns the known keys in the files for a merge of partial filters like f, whose
 // key columns they have.
-func KnownOf(f *filters.Filter, files []*source.File, threads int, progress func(rows int64)) (*Known, error) {
+func KnownOf(f *filters.Filter, files []*source.File, threads int) (*Known, error) {
 	o, err := f.KeyOptions()
 	if err != nil {
 		return nil, err
 	}
-	return NewKnown(files, strings.Join(f.KeyNames(), ","), o, threads, progress)
+	return NewKnown(files, strings.Join(f.KeyNames(), ","), o, threads)
 }
+
+// SetProgress makes the call that reads the known keys call fn with the number of rows of
+// each batch, concurrently; nil: no calls.
+func (k *Known) SetProgress(fn func(rows int64)) { k.progress = fn }
 
 // SetKnown makes Build find out which of the keys in the files pass the filter by mistake,
 // and store them. The build ID changes.
-func (p *Plan) SetKnown(files []*source.File, progress func(rows int64)) error {
+func (p *Plan) SetKnown(files []*source.File) error {
 	if i := slices.IndexFunc(p.files, (*source.File).Once); i >= 0 {
 		return faults.Errorf("%s: {Against} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name())
 	}
 	o := p.opts.keys(p.Spec.Rule)
 	o.Classes = keys.ClassesOf(p.Spec.Classes)
-	k, err := NewKnown(files, p.opts.Key, o, p.opts.Threads, progress)
+	k, err := NewKnown(files, p.opts.Key, o, p.opts.Threads)
 	if err != nil {
 		return err
 	}
 	if k.digest == [32]byte{} && !sealing(p.opts.Shard) {
 		return faults.Errorf("%s: {Against}: all shards must have the same known keys: want files, got a stream (write it to a file first)", nameless(files))
 	}
-	p.known = k
+	p.Known = k
 	if p.BuildID != [32]byte{} {
 		p.BuildID = k.id(p.BuildID)
 	}
@@ -126,7 +130,7 @@ func (p *Plan) except(ctx context.Context, f *filters.Filter) (KnownFigures, err
 		return KnownFigures{}, nil
 	}
 	most := p.memory(p.Spec)
-	s, err := p.known.ask(ctx, f, room(most, f.Bytes()))
+	s, err := p.Known.ask(ctx, f, room(most, f.Bytes()))
 	if err != nil {
 		return KnownFigures{}, err
 	}
@@ -144,7 +148,7 @@ func (p *Plan) except(ctx context.Context, f *filters.Filter) (KnownFigures, err
 	if err = errors.Join(err, source.Unchanged(p.pieces)); err != nil {
 		return KnownFigures{}, err
 	}
-	return p.known.settle(f, s)
+	return p.Known.settle(f, s)
 }
 
 // room returns the bytes for suspects beside a filter.

@@ -33,7 +33,7 @@ func buildAgainst(t testing.TB, s *memStore, ids, known []string, opts Options) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.SetKnown(knownOf(t, s, known...), nil); err != nil {
+	if err := p.SetKnown(knownOf(t, s, known...)); err != nil {
 		t.Fatal(err)
 	}
 	f, rep, err := p.Build(t.Context())
@@ -46,7 +46,7 @@ func buildAgainst(t testing.TB, s *memStore, ids, known []string, opts Options) 
 // mergeKnown merges partial filters against known keys.
 func mergeKnown(t testing.TB, s *memStore, parts []string, known ...string) (*filters.Filter, KnownFigures, error) {
 	return MergeAgainst(t.Context(), s, parts, filters.Limits{}, func(f *filters.Filter) (*Known, error) {
-		return KnownOf(f, knownOf(t, s, known...), 0, nil)
+		return KnownOf(f, knownOf(t, s, known...), 0)
 	})
 }
 
@@ -173,7 +173,7 @@ func TestAgainstSigns(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.opts.Key = "id::int64"
-			err = p.SetKnown(knownOf(t, s, "known"), nil)
+			err = p.SetKnown(knownOf(t, s, "known"))
 			p.opts.Key = "id::uint64"
 			if err != nil {
 				t.Fatal(err)
@@ -193,7 +193,7 @@ func TestAgainstSigns(t *testing.T) {
 			var err error
 			f, _, err = MergeAgainst(t.Context(), s, parts, filters.Limits{}, func(f *filters.Filter) (*Known, error) {
 				o, _ := f.KeyOptions()
-				return NewKnown(knownOf(t, s, "known"), "id::int64", o, 0, nil)
+				return NewKnown(knownOf(t, s, "known"), "id::int64", o, 0)
 			})
 			if err != nil {
 				t.Fatal(err)

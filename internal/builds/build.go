@@ -127,13 +127,13 @@ type Plan struct {
 	// Division is the digest of the pieces into which text is divided, for
 	// [filters.Partial]; zero if no text is.
 	Division [32]byte
+	Known    *Known // that SetKnown has set; nil: none
 	opts     Options
 	files    []*source.File
 	pieces   []source.Piece
 	list     *fromList // nil: the files are all inputs
 	unsized  bool      // the number of keys is known only after reading them
 	bits     int64     // see SetBits
-	known    *Known    // nil: none
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -414,7 +414,7 @@ func (p *Plan) Build(ctx context.Context) (*filters.Filter, Report, error) {
 	if errors.Is(err, fault.ErrMemory) && p.countable() {
 		f, rep, err = p.fold(ctx, err)
 	}
-	if err == nil && p.known != nil {
+	if err == nil && p.Known != nil {
 		rep.Known, err = p.except(ctx, f)
 		rep.KnownInSet, rep.Exceptions = rep.Known.InSet, rep.Known.Exceptions
 	}

@@ -49,13 +49,19 @@ func isStable(c rune) bool {
 var converter = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.BidiRule(),
 	idna.CheckHyphens(false), idna.CheckJoiners(true), idna.StrictDomainName(false), idna.VerifyDNSLength(false))
 
+// ends are the characters that end labels.
+var ends = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
+
+// maxLabel is the most bytes of a label that is not ASCII. Punycode of longer ones, which no
+// name server would take, would need time that grows with the square.
+const maxLabel = 253
+
 // appendLabels appends the labels of a host, each in ASCII.
 func appendLabels(dst, host []byte) ([]byte, bool) {
 	if !utf8.Valid(host) {
 		return dst, false
 	}
-	text := strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(string(host))
-	for i, label := range strings.Split(text, ".") {
+	for i, label := range strings.Split(ends.Replace(string(host)), ".") {
 		if i > 0 {
 			dst = append(dst, '.')
 		}
@@ -76,7 +82,7 @@ func appendLabels(dst, host []byte) ([]byte, bool) {
 // convert converts a label that is not ASCII.
 func convert(label string) (string, bool) {
 	unstable := func(c rune) bool { return !isStable(c) }
-	if strings.ContainsFunc(label, unstable) {
+	if len(label) > maxLabel || strings.ContainsFunc(label, unstable) {
 		return "", false
 	}
 	out, err := converter.ToASCII(label)

@@ -73,7 +73,7 @@ func Append(dst, text []byte) []byte {
 // escapes are decoded, and labels end at a dot, U+3002, U+FF0E or U+FF61. A label of ASCII
 // is in lower case, whatever it holds. Any other is converted by UTS #46: non-transitional
 // processing, with the checks of bidirectional text and joiners within the label, without
-// those of hyphens, lengths and STD3. It may only have characters of stable.txt, also where
+// those of hyphens, lengths and STD3. It has at most 253 bytes, and only characters of stable.txt, also where
 // it is escaped by Punycode: those that Unicode 15.0 and 17.0 convert alike. Dots at the
 // end are dropped. What remains is not empty and has no byte up to 20, no 7f
 // (hexadecimal) and none of #%/:<>?@[\]^|.

@@ -69,6 +69,7 @@ func TestUnchanged(t *testing.T) {
 		"", "Example.com/A", "mailto:A@B", "//H/a", "1http://H/", "http:/H", "HTTP://H:x/", "http://H:65536/", "http://H:1:2/",
 		"http://:80/", "http://u@/", "http://A B/", "http://a%2Fb/", "http://a%zz/", "http://[::g]/", "http://[1.2.3.4]/", "http://[::1%25eth0]/", "http://[v1.A]/",
 		"http://.", "http://\xff/", "http://⁇.com/", "http://A／b/", "http://א1a/", "http://xn--\U0001FAE8é/",
+		"http://" + strings.Repeat("é", 127) + "/",
 		"http://ẞ.de/",          // converted differently by Unicode 15.1
 		"http://\U0002EBF0.de/", // new in Unicode 15.1
 	} {
