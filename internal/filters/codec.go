@@ -216,7 +216,7 @@ func (f *Filter) Kind() Kind {
 // use the payload only between [Filter.KeepOpen] and its release.
 func (f *Filter) Bloom() *bloom.Filter {
 	p := f.payload()
-	if p == nil || p.mapping.gone() || p.unread.all() != nil {
+	if p == nil || !p.readable() {
 		return nil
 	}
 	return p.bits

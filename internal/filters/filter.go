@@ -293,9 +293,9 @@ func (f *Filter) FPR() float64 {
 		return p.bits.FPR() // LoadMapped has computed it, so no mapped bits are read
 	}
 	fpr := math.NaN()
-	if p.mapping.within() {
+	if p.readable() && p.mapping.within() {
 		defer p.mapping.leave()
-		if p.unread.all() != nil || p.guard(func() { fpr = p.bits.FPR() }) != nil {
+		if p.guard(func() { fpr = p.bits.FPR() }) != nil {
 			return math.NaN()
 		}
 	}

@@ -67,6 +67,18 @@ func (u *unread) all() error {
 	return nil
 }
 
+// readable reports whether the bits are there, and verified.
+func (p *payload) readable() bool {
+	if p.unread.complete() {
+		return !p.mapping.gone()
+	}
+	if !p.mapping.within() {
+		return false
+	}
+	defer p.mapping.leave()
+	return p.unread.all() == nil
+}
+
 // LoadUnread is [Header.LoadMapped] without reading the payload: a chunk is verified when a
 // key is first looked up in it, and a damaged one is an error of that call. What needs all
 // bits, such as FPR, verifies them first.
