@@ -93,7 +93,7 @@ func (k *Known) SetProgress(fn func(rows int64)) { k.progress = fn }
 // and store them. The build ID changes.
 func (p *Plan) SetKnown(files []*source.File) error {
 	if i := slices.IndexFunc(p.files, (*source.File).Once); i >= 0 {
-		return faults.Errorf("%s: {Against} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name())
+		return faults.Errorf("%s: {Known} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name())
 	}
 	o := p.opts.keys(p.Spec.Rule)
 	o.Classes = keys.ClassesOf(p.Spec.Classes)
@@ -102,7 +102,7 @@ func (p *Plan) SetKnown(files []*source.File) error {
 		return err
 	}
 	if k.digest == [32]byte{} && !sealing(p.opts.Shard) {
-		return faults.Errorf("%s: {Against}: all shards must have the same known keys: want files, got a stream (write it to a file first)", nameless(files))
+		return faults.Errorf("%s: {Known}: all shards must have the same known keys: want files, got a stream (write it to a file first)", nameless(files))
 	}
 	p.Known = k
 	if p.BuildID != [32]byte{} {
@@ -305,7 +305,7 @@ func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim
 		build := buildOf(parts)
 		if build == nil || build.about.Facts().Exceptions == nil {
 			return nil, faults.Mismatch(fault.At{File: parts[0].name}, "filter", "a partial one with known keys", "another").
-				WithHint("leave {Against} out, or build the partial filters with it")
+				WithHint("leave {Known} out, or build the partial filters with it")
 		}
 		k, err := known(&build.about)
 		if err != nil {
@@ -313,7 +313,7 @@ func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim
 		}
 		if want := build.about.Facts().Exceptions.Digest; k.digest != want {
 			return nil, faults.Mismatch(fault.At{File: build.name}, "known keys", fmt.Sprintf("%x", want[:6]), fmt.Sprintf("%x", k.digest[:6])).
-				WithHint("name the files with {Against} that the partial filters were built with")
+				WithHint("name the files with {Known} that the partial filters were built with")
 		}
 		f, err := mergeAll(ctx, parts, false, lim, true)
 		if err != nil || f.Exact() != nil {

@@ -142,7 +142,7 @@ func TestAgainst(t *testing.T) {
 				t.Errorf("%s: of %d shards: another filter, %+v, error %v", c.name, n, fig, err)
 			}
 			_, err = MergeFiles(t.Context(), s, parts, false, filters.Limits{})
-			refused(t, "without known keys", err, fault.ErrMismatch, "Against", "without known keys")
+			refused(t, "without known keys", err, fault.ErrMismatch, "Known", "without known keys")
 			_, _, err = mergeKnown(t, s, parts, "ids")
 			refused(t, "other known keys", err, fault.ErrMismatch, "known keys", "name the files")
 		}

@@ -62,7 +62,7 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, 
 	first := parts[0].about.Facts()
 	if first.Exceptions != nil && !open && !against {
 		return nil, faults.Mismatch(fault.At{File: parts[0].name}, "partial filters", "ones without known keys", "others").
-			WithHint("name the same known keys with {Against}")
+			WithHint("name the same known keys with {Known}")
 	}
 	if _, exacts := byKind(parts); len(exacts) == 0 {
 		lim.MaxBytes = cmp.Or(lim.MaxBits, lim.MaxBytes)
