@@ -66,10 +66,14 @@ type Limits struct {
 	// Counters loads the counters of a counting filter, five times the bits, without which it
 	// can be asked, but neither changed nor written.
 	Counters bool
+	// Unread makes Load return a mapped filter at once, whatever its size. Each MiB of it is
+	// verified when a key is first looked up there, and a damaged one is an error of that
+	// call; Bloom and what needs all bits verify the rest first.
+	Unread bool
 }
 
 func (l Limits) in() filters.Limits {
-	return filters.Limits{MaxBytes: l.MaxBytes, Counters: l.Counters}
+	return filters.Limits{MaxBytes: l.MaxBytes, Counters: l.Counters, Unread: l.Unread}
 }
 
 // Options says how a filter is written. The content does not depend on them.
@@ -129,7 +133,7 @@ func (f *Filter) KeyNames() []string { return f.in().KeyNames() }
 func (f *Filter) KeyClasses() []string { return f.in().KeyClasses() }
 
 // Normalize returns the rules that are applied to strings: some of "trim", "lower" and
-// "uuid", in this order, separated by commas; empty: none.
+// one of "uuid", "url" and "url-host", in this order, separated by commas; empty: none.
 func (f *Filter) Normalize() string { return f.in().Facts().Rule }
 
 // Added returns the number of keys that were added, duplicates counted; of a counting filter,

@@ -204,3 +204,39 @@ func ExampleUpdate() {
 	// bloom filter of 3 keys
 	// [true true false true] <nil>
 }
+
+// A blacklist lets all known good hosts pass, and is asked about hosts and URLs.
+func ExampleBuildAgainst() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	var bad, good strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&bad, "bad%d.example\n", i)
+		fmt.Fprintf(&good, "https://www.good%d.example/\n", i)
+	}
+	var files []*partition.File
+	for name, text := range map[string]string{"bad.txt": bad.String(), "good.txt": good.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, name := range []string{"bad.txt", "good.txt"} {
+		opened, err := partition.Open(ctx, []string{filepath.Join(dir, name)}, partition.OpenOptions{Text: true, Column: "host"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer partition.Close(opened)
+		files = append(files, opened...)
+	}
+	f, report, err := filterbuild.BuildAgainst(ctx, files[:1], files[1:], filterbuild.Options{Key: "host", Normalize: "url-host", FPR: 0.05})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rows, err := f.Probe(key.Strings([]string{"http://a.bad7.example/x", "good7.example", "BAD8.example"}), nil)
+	fmt.Println(report.KnownInSet, report.Exceptions > 0, rows, err)
+	// Output: 0 true [0 2] <nil>
+}

@@ -81,10 +81,10 @@ type Options struct {
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
 	// it is an error.
 	NullMisfits bool
-	// Normalize names the rules applied to strings in the key: some of trim,
-	// lower and uuid, separated by commas; see FORMAT.md of package codec. They
-	// are recorded in the filter and apply to everything it is compared with.
-	// Under uuid, an ID that is not a UUID is an error.
+	// Normalize names the rules applied to strings in the key: some of trim and
+	// lower and one of uuid, url and url-host, separated by commas; see FORMAT.md of
+	// package codec. They are recorded in the filter and apply to everything it is
+	// compared with. An ID that is not a UUID, or has no host, is an error.
 	Normalize string
 	// FPR is the requested false-positive rate; 0: chosen by the number of
 	// keys. MaxSize limits the bits in bytes instead; 0: no limit. At most one
@@ -150,6 +150,9 @@ type Report struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
+	// With [BuildAgainst], distinct known keys that are IDs, too, and pass; and those that
+	// would pass by mistake, and do not.
+	KnownInSet, Exceptions uint64
 }
 
 // String returns the report in one line, as the command prints it.
@@ -162,6 +165,24 @@ func (r Report) String() string { return builds.Figures(r).String() }
 func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.Filter, Report, error) {
 	stopped.Needs(ctx, "filterbuild.Build")
 	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
+	if err != nil {
+		return nil, Report{}, err
+	}
+	f, r, err := plan.Build(ctx)
+	return (*codec.Filter)(f), Report(r.Figures), err
+}
+
+// BuildAgainst is [Build] of a filter that known good keys do not pass, unless they are IDs:
+// its false positives among them are found and stored, as FORMAT.md of package codec says.
+// The key columns of known are named as those of files, which are read twice; a file that can
+// be read only once is an error. The false positives of up to 330 million keys at a rate of
+// 0.1 % fit into the file. A partial filter has to be merged with [MergeAgainst].
+func BuildAgainst(ctx context.Context, files, known []*partition.File, opts Options) (*codec.Filter, Report, error) {
+	stopped.Needs(ctx, "filterbuild.BuildAgainst")
+	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
+	if err == nil {
+		err = plan.SetKnown(door.In(known))
+	}
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -342,6 +363,16 @@ func in(list []*codec.Filter) []*filters.Filter {
 // [codec.ErrLimit].
 func MergeFiles(ctx context.Context, store storage.Source, names []string, lim codec.Limits) (*codec.Filter, error) {
 	f, err := builds.MergeFiles(ctx, store, names, false, filters.Limits{MaxBytes: lim.MaxBytes})
+	return (*codec.Filter)(f), err
+}
+
+// MergeAgainst is [MergeFiles] for partial filters of [BuildAgainst], with the same known
+// keys. It returns the filter that one build would.
+func MergeAgainst(ctx context.Context, store storage.Source, names []string, known []*partition.File, lim codec.Limits) (*codec.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.MergeAgainst")
+	f, _, err := builds.MergeAgainst(ctx, store, names, filters.Limits{MaxBytes: lim.MaxBytes}, func(f *filters.Filter) (*builds.Known, error) {
+		return builds.KnownOf(f, door.In(known), 0)
+	})
 	return (*codec.Filter)(f), err
 }
 

@@ -39,6 +39,7 @@ type buildFlags struct {
 	expect, capacity                                             flags.Count
 	uncompressed, noKeyRange, strict, dryRun, multiset           bool
 	from                                                         string
+	against                                                      []string
 	ids                                                          flags.IDs
 	keys                                                         flags.Keys
 	inputs                                                       flags.Inputs
@@ -86,6 +87,7 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
 		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
 		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
+		addAgainst(f, &o.against)
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -98,6 +100,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
 	flags.Exclusive(cmd, "expect", "capacity")
 	flags.Exclusive(cmd, "fpr", "max-size")
+	flags.Exclusive(cmd, "against", "dry-run")
 	c.completeBuild(cmd, &o)
 	return cmd
 }
@@ -271,6 +274,16 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	files := plan.Files()
 	defer source.Close(files)
+	known, knownPieces, err := c.openKnown(cmd, o.out, o.against, open)
+	if err != nil {
+		return err
+	}
+	defer source.Close(known)
+	if known != nil {
+		if err := plan.SetKnown(known); err != nil {
+			return err
+		}
+	}
 	run := &output.Run{Log: files, List: list}
 	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
@@ -278,8 +291,11 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	} else if done {
 		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.Progress("reading IDs", plan.Pieces())
-	plan.SetProgress(add)
+	adds, end := c.ProgressIn(session.NewMeter("reading IDs", plan.Pieces()), session.NewMeter("reading known keys", knownPieces))
+	plan.SetProgress(adds[0])
+	if plan.Known != nil {
+		plan.Known.SetProgress(adds[1])
+	}
 	plan.SetBits(bits)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -302,6 +318,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	c.SayBad(r.BadLines)
 	c.sayFilter(o.out, f, r, short)
+	c.sayKnown(&r, rep, f)
 	for _, note := range notes {
 		if note != "" {
 			r.Notes = append(r.Notes, note)

@@ -19,6 +19,8 @@ func idErrors() []errorGroup {
 			failed("A value that is not an integer", ints+"bad-value.csv"),
 			failed("A value that is not an integer, one ID a line", ints+"bad-value.txt"),
 			failed("A value that is not a UUID", "bloomjoin build --key user_id --normalize uuid -o new.bjf no-uuid.txt"),
+			failed("A value without a host", "bloomjoin build --key user_id --normalize url-host -o new.bjf no-host.txt"),
+			failed("Known keys, and IDs that are read once", "bloomjoin build --against ids.csv -o new.bjf - < bad-value.txt"),
 			failed("Every value is bad", ints+"all-bad.txt"),
 			failed("Most lines are bad, and would be skipped", ints+"--skip-bad all-bad.txt"),
 			failed("IDs at an address that is not handled", build+"ftp://example.com/ids.csv"),

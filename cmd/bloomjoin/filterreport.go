@@ -40,6 +40,7 @@ type buildReport struct {
 	Sharing      builds.Sharing `json:"sharing,omitempty"`
 	Passes       int            `json:"passes,omitempty"`
 	SpilledBytes int64          `json:"spilled_bytes,omitempty"`
+	Against      *knownFacts    `json:"against,omitempty"` // with --against
 	Digest       string         `json:"digest"`
 }
 

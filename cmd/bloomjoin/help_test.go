@@ -244,7 +244,7 @@ func TestBadValues(t *testing.T) {
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
-	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from"} // any value may be right
+	free := []string{"against", "filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {
 		check := func(f *pflag.Flag) {
 			values, ok := bad[f.Name]

@@ -94,6 +94,8 @@ type filterFacts struct {
 	Distinct     uint64     `json:"distinct_estimate,omitempty"` // from the registers, or from bits or members if checked
 	Capacity     uint64     `json:"capacity,omitempty"`          // distinct keys that fit
 	Parents      []string   `json:"parents,omitempty"`           // digests of the filters that were combined
+	Exceptions   uint64     `json:"exceptions,omitempty"`        // hashes of keys that do not pass, although the bits have them
+	KnownKeys    uint64     `json:"known_keys,omitempty"`        // that the filter was built against
 	FPRAsked     float64    `json:"fpr_asked"`
 	FPRPredicted *float64   `json:"fpr_predicted,omitempty"`
 	PayloadBytes uint64     `json:"payload_bytes"`
@@ -382,6 +384,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 	if facts.Capacity = said.Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
+	i.against(f, facts)
 	i.say("reveals", "%s", facts.Reveals)
 	if f.Kind() != filters.KindExact {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
@@ -429,6 +432,25 @@ func (f *filterFacts) keysAre() string {
 		return "in"
 	}
 	return "added"
+}
+
+// against adds what the filter says of known good keys.
+func (i *inspected) against(f *filters.Filter, facts *filterFacts) {
+	e := f.Facts().Exceptions
+	if e == nil {
+		return
+	}
+	facts.KnownKeys = e.Known
+	known := ""
+	if e.Known > 0 {
+		known = fmt.Sprintf(", built against %s known keys", words.Count(e.Known))
+	}
+	if !f.Sealed() {
+		i.say("known keys", "%s, of which %s are in these shards; merge finds the exceptions", words.Count(e.Known), words.Count(e.Hashes.Len()))
+		return
+	}
+	facts.Exceptions = e.Hashes.Len()
+	i.say("exceptions", "%s%s", words.Count(facts.Exceptions), known)
 }
 
 // readForRate is the size of bits that are read for their false-positive rate.

@@ -22,6 +22,7 @@ type mergeFlags struct {
 	out                                                 string
 	partial, union, intersect, difference, uncompressed bool
 	strict, subtract                                    bool
+	against                                             []string
 }
 
 // op returns the set operation that the flags ask for, or "".
@@ -56,6 +57,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger partial filter")
 		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
+		addAgainst(f, &o.against)
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
 		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of further counting filters from the first, which has them")
 	})
@@ -65,7 +67,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtract")
+	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtractagainst")
 	return cmd
 }
 
@@ -90,7 +92,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	} else if noun != "filter" {
 		return fmt.Errorf("-o %s: its name says a sketch, and the filter %s is merged: name the file .bjf", o.out, names[0])
 	}
-	f, rep, err := c.mergeFilters(cmd.Context(), o, names)
+	f, rep, err := c.mergeFilters(cmd, o, names)
 	if err != nil {
 		return err
 	}
@@ -135,6 +137,7 @@ func (c *cli) putFilter(ctx context.Context, verb string, start time.Time, o fil
 		return err
 	}
 	c.sayFilter(o.name, f, r, short)
+	c.sayKnown(&r, rep, f)
 	return c.Report(report(r), o.name)
 }
 
@@ -157,7 +160,8 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 }
 
 // mergeFilters merges or combines filter files.
-func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
+func (c *cli) mergeFilters(cmd *cobra.Command, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
+	ctx := cmd.Context()
 	budget, err := c.Budget()
 	if err != nil {
 		return nil, rep, err
@@ -173,6 +177,9 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 			return nil, rep, err
 		}
 		lim.MaxBits = uint64(bits)
+		if len(o.against) > 0 {
+			return c.mergeAgainst(cmd, o, names, lim)
+		}
 		f, err = builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
 		return f, builds.Count(f), err
 	}

@@ -63,6 +63,9 @@ func (g Geometry) words() uint64 { return uint64(lanes * g.laneBits() / wordBits
 // BlockBytes returns the size of a block in bytes: 32 or 64.
 func (g Geometry) BlockBytes() uint64 { return g.words() * wordBits / 8 }
 
+// Block returns the number of the block in which a hash is looked up.
+func (p Params) Block(h uint64) uint64 { return index(h, p.Blocks) }
+
 // index returns the block, among n, that hash h belongs to.
 func index(h, n uint64) uint64 {
 	hi, lo := bits.Mul64(h>>32, n)

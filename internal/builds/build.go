@@ -68,6 +68,7 @@ type Report struct {
 	Sharing Sharing
 	Workers int // workers that filled the filter
 	Passes  int // over the keys: 2 if they were counted first
+	Known   KnownFigures
 	// InOne is, of an intersection, how often a key passes that is in all sets but one: at most
 	// the rate of that one's filter.
 	InOne float64
@@ -82,6 +83,8 @@ type Figures struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
+	// Of known keys: those that are IDs, too, and those that would pass by mistake.
+	KnownInSet, Exceptions uint64
 }
 
 // check returns an error if the options, whatever the inputs, allow no build.
@@ -132,6 +135,7 @@ type Plan struct {
 	// Division is the digest of the pieces into which text is divided, for
 	// [filters.Partial]; zero if no text is.
 	Division [32]byte
+	Known    *Known // that SetKnown has set; nil: none
 	opts     Options
 	files    []*source.File
 	pieces   []source.Piece
@@ -428,6 +432,10 @@ func (p *Plan) Build(ctx context.Context) (*filters.Filter, Report, error) {
 	f, rep, err := p.fill(ctx, 1, 1)
 	if errors.Is(err, fault.ErrMemory) && p.countable() {
 		f, rep, err = p.fold(ctx, err)
+	}
+	if err == nil && p.Known != nil {
+		rep.Known, err = p.except(ctx, f)
+		rep.KnownInSet, rep.Exceptions = rep.Known.InSet, rep.Known.Exceptions
 	}
 	rep.Seconds = time.Since(start).Seconds()
 	return f, rep, err

@@ -34,7 +34,7 @@ func Merge(ctx context.Context, operands []*filters.Filter, open bool) (*filters
 	if err != nil {
 		return nil, err
 	}
-	return mergeAll(ctx, parts, open, filters.Limits{})
+	return mergeAll(ctx, parts, open, filters.Limits{}, false)
 }
 
 // MergeFiles is [Merge] for filter files. Unreadable files are listed in the
@@ -50,10 +50,11 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, open 
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
-	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return mergeAll(ctx, parts, open, lim) })
+	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return mergeAll(ctx, parts, open, lim, false) })
 }
 
-func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) (*filters.Filter, error) {
+// mergeAll merges partial filters. With against, the caller adds the exceptions.
+func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, against bool) (*filters.Filter, error) {
 	held, err := agree(ofFilters, parts, open)
 	if err != nil {
 		return nil, err
@@ -65,6 +66,10 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 			f.Facts().Partial = &filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}
 		}
 		return f, err
+	}
+	if first.Exceptions != nil && !open && !against {
+		return nil, faults.Mismatch(fault.At{File: parts[0].name}, "partial filters", "ones without known keys", "others").
+			WithHint("name the same known keys with {Known}")
 	}
 	if _, exacts := byKind(parts); len(exacts) == 0 {
 		lim.MaxBytes = cmp.Or(lim.MaxBits, lim.MaxBytes)
@@ -79,7 +84,15 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 	if err := all.decide(); err != nil {
 		return nil, err
 	}
-	return all.open(first.BuildID, filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}), nil
+	f := all.open(first.BuildID, filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division})
+	if e := first.Exceptions; e != nil {
+		members, err := hashesOf(parts)
+		if err != nil {
+			return nil, err
+		}
+		f.Facts().Exceptions = &filters.Exceptions{Hashes: members, Known: e.Known, Digest: e.Digest}
+	}
+	return f, nil
 }
 
 // agree checks that the parts are of one build, and returns the shards that
@@ -164,7 +177,7 @@ func differs(n Noun, a, b *filters.Filter) *difference {
 	const hint = "their build IDs are equal, but they differ: build both again"
 	spell := func(f *filters.Filter) string {
 		facts := f.Facts()
-		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), facts.Params, facts.FPRAsked, facts.Want, facts.Capacity)
+		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v, known keys: %s", f.Normal(), f.KeyNames(), f.KeyClasses(), facts.Params, facts.FPRAsked, facts.Want, facts.Capacity, againstWord(f))
 	}
 	if want, got := spell(a), spell(b); want != got {
 		return &difference{n.One + " of the build", want, got, hint}

@@ -111,6 +111,10 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 		f, err := parts[0].whole(lim)
 		return f, c, err
 	}
+	if rule, err := keys.RuleOf(parts[0].about.Normal()); err == nil && rule&keys.URLHost != 0 && op == Intersect {
+		return nil, c, faults.Unsupported(fault.At{File: parts[0].name}, "the intersection of filters under {Normalize url-host}: a host may be in both by different parent domains").
+			WithHint("scan with both, {Filter} and {Match}")
+	}
 	blooms, _ := byKind(parts)
 	if op == Difference && len(blooms) > 0 {
 		return nil, c, faults.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
@@ -318,6 +322,8 @@ type combiner struct {
 	// Of an intersection of Bloom filters:
 	common uint64  // estimate of its keys, at least that of any two
 	inOne  float64 // the largest rate of one of them
+
+	exceptions *exceptions // of the filters; nil: none has any
 }
 
 func limitOf(lim filters.Limits) uint64 { return cmp.Or(lim.MaxBytes, filters.DefaultMaxBytes) }
@@ -384,11 +390,14 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 	for _, p := range blooms {
 		params.Blocks = bloom.CommonFold(p.about.Facts().Params.Blocks, params.Blocks)
 	}
+	var err error
+	if c.exceptions, err = exceptionsOf(blooms); err != nil {
+		return err
+	}
 	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
 		return err
 	}
 	all := &partial{full: params, params: params, fpr: out.Facts().FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(keys.ClassesOf(out.KeyClasses()))}
-	var err error
 	if c.op == Union {
 		err = c.unite(ctx, all, blooms, exacts)
 	} else {
@@ -400,6 +409,7 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 	out.SetBloom(all.bits)
 	attach(out, all.registers)
 	setBounds(out, all.bounds)
+	c.exceptions.into(out)
 	return nil
 }
 
@@ -408,7 +418,7 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 // exceed the limit.
 func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
 	result, beside := params.Bytes(), uint64(0)
-	if c.op == Intersect && (len(blooms) > 1 || exacts) {
+	if c.op == Intersect && (len(blooms) > 1 || exacts) || c.exceptions != nil {
 		beside = result
 	}
 	for _, p := range blooms {
@@ -429,7 +439,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 	}
 	var alike, others []part
 	for _, p := range blooms {
-		if p.about.Facts().Params == all.params {
+		if p.about.Facts().Params == all.params && c.exceptions == nil {
 			alike = append(alike, p)
 		} else {
 			others = append(others, p)
@@ -447,6 +457,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 		}
 		all.sketch(registersOf(head))
 		all.widen(boundsIn(head))
+		c.exceptions.drop(bits, head)
 		if err := all.bits.Union(bits); err != nil {
 			return err
 		}
@@ -454,6 +465,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 	return c.each(ctx, exacts, func(set *exact.Set) error {
 		all.widen(rangeOf(set))
 		all.hashAll(set)
+		c.exceptions.dropMembers(set, all.params.Hash)
 		return nil
 	})
 }

@@ -95,6 +95,9 @@ func (p *Plan) given(columns []keys.Column) error {
 			return faults.Unsupported(fault.At{Column: o.Key}, "a key of class %q", string(c))
 		}
 	}
+	if err := p.Spec.Rule.Check(len(columns)); err != nil {
+		return err
+	}
 	if r := p.Spec.Rule; r != 0 && !r.Concerns(classes) {
 		return faults.Unsupported(fault.At{Column: o.Key}, "the rule %s for a key of class %s, since it is for strings", r, strings.Join(p.Spec.Classes, ", "))
 	}

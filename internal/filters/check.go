@@ -16,7 +16,7 @@ import (
 // writer both use it, so everything that is written can be read.
 func (m *meta) check() *problem {
 	rules := []func() *problem{
-		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity, m.checkCounting,
+		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity, m.checkCounting, m.checkExceptions,
 	}
 	if m.other != nil {
 		rules = []func() *problem{m.checkKey, m.checkRule, m.checkOwn, m.checkPartial}

@@ -98,6 +98,20 @@ type Capacity struct {
 	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
 }
 
+// Exceptions are hashes (of Params.Hash) that correct a Bloom filter for known good keys.
+type Exceptions struct {
+	// Hashes are, in a sealed filter, hashes that pass the bits although no key of the
+	// set has them: they do not pass the filter. In a partial filter they are the hashes
+	// of the known keys that are hashes of its own keys, too; nil is the empty set. They
+	// must not change.
+	Hashes *exact.Set
+	// Known is the number of known keys, duplicates counted. Without errors on any of
+	// them, but for those in the set, it is more than 0.
+	Known uint64
+	// Digest identifies the files of the known keys. Zero: it is not known.
+	Digest [32]byte
+}
+
 // MaxShards limits the number of shards of a build.
 const MaxShards = 1 << 20
 
@@ -113,8 +127,8 @@ type Facts struct {
 	// NormalForm names the rules that turn keys into bytes, such as "1".
 	// Filters of different rules have different hashes.
 	NormalForm string
-	// Rule names the rules applied to strings before that: some of "trim",
-	// "lower" and "uuid", in this order, separated by commas; empty: none.
+	// Rule names the rules applied to strings before that: some of "trim", "lower",
+	// "uuid", "url" and "url-host", in this order, separated by commas; empty: none.
 	// Filters of different rules have different hashes.
 	Rule string
 	// Params are the parameters of the Bloom payload; in an exact partial filter,
@@ -133,6 +147,8 @@ type Facts struct {
 	Parents   [][32]byte // digests of the filters that a set operation made this from
 	Capacity  Capacity   // zero: the size is for the keys that are in
 	Counting  *Counting  // nil unless the kind is KindCounting
+	// Exceptions are what is known of known good keys; nil: nothing.
+	Exceptions *Exceptions
 }
 
 // New returns a filter of these facts, without a payload.
@@ -236,12 +252,13 @@ func (f *Filter) Kind() Kind {
 	return f.kind
 }
 
-// Bloom returns the bits of a Bloom filter or of a counting one, else nil. A mapped payload
+// Bloom returns the bits of a Bloom filter or of a counting one, else nil, also if the rest of
+// its file, which is verified first, is damaged. A mapped payload
 // ([Filter.Mapped]) must not be used after Close. If another goroutine may call Close,
 // use the payload only between [Filter.KeepOpen] and its release.
 func (f *Filter) Bloom() *bloom.Filter {
 	p := f.payload()
-	if p == nil || p.mapping.gone() {
+	if p == nil || !p.readable() {
 		return nil
 	}
 	return p.bits

@@ -145,11 +145,14 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		}
 	}
 	if f.Kind() == KindBloom && f.facts.Key[0].Min == nil && r.IntN(2) == 0 {
-		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid"}
+		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid", "url", "lower,url-host"}
 		f.facts.Rule, f.facts.Key[0].Class = rules[r.IntN(len(rules))], "bytes"
 		if strings.HasSuffix(f.facts.Rule, "uuid") {
 			f.facts.Key[0].Class = "fixed[16]"
 		}
+	}
+	if f.Kind() == KindBloom && r.IntN(3) == 0 {
+		f.facts.Exceptions = &Exceptions{Hashes: hashSet(r.Uint64(), r.Uint64()), Digest: [32]byte{1}, Known: r.Uint64()}
 	}
 	for range r.IntN(3) {
 		f.facts.Parents = append(f.facts.Parents, [32]byte{byte(r.Uint32()), 31: byte(r.Uint32())})

@@ -35,6 +35,9 @@ type Limits struct {
 	MaxBits uint64
 	// Counters loads the counters of a counting filter beside its bits.
 	Counters bool
+	// Unread makes Load return a mapped filter before its payload was read; see
+	// [Header.LoadUnread].
+	Unread bool
 }
 
 // max limits an exact filter.
@@ -397,6 +400,10 @@ func (f *Filter) clone() *Filter {
 	g.facts.Parents = slices.Clone(f.facts.Parents)
 	if c := f.facts.Counting; c != nil {
 		g.facts.Counting = &Counting{c.Multiset, c.Saturated}
+	}
+	if e := f.facts.Exceptions; e != nil {
+		copied := *e // but for the hashes, which do not change
+		g.facts.Exceptions = &copied
 	}
 	return &g
 }

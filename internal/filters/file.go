@@ -59,7 +59,7 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 		return nil, err
 	}
 	if m, ok := src.(storage.Mapper); ok && h.mappable() {
-		f, err := h.loadMap(m)
+		f, err := h.loadMap(m, lim.Unread)
 		if !errors.Is(err, fault.ErrUnsupported) {
 			return f, err
 		}
@@ -73,14 +73,18 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 	return f, nil
 }
 
-// loadMap maps a file and verifies it. The error wraps fault.ErrUnsupported if the
+// loadMap maps a file and verifies it, unless it may be unread. The error wraps fault.ErrUnsupported if the
 // file cannot be mapped for any reason: it may still be readable.
-func (h *Header) loadMap(m storage.Mapper) (*Filter, error) {
+func (h *Header) loadMap(m storage.Mapper, unread bool) (*Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
 		return nil, fmt.Errorf("%w: map: %w", fault.ErrUnsupported, err)
 	}
-	f, err := h.LoadMapped(file, unmap)
+	load := h.LoadMapped
+	if unread {
+		load = h.LoadUnread
+	}
+	f, err := load(file, unmap)
 	if err != nil {
 		return nil, errors.Join(err, unmap())
 	}

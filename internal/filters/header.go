@@ -34,6 +34,7 @@ const (
 	secCapacity  = 11
 	secRule      = 12
 	secDivision  = 13
+	secExcept    = 14
 	secCounting  = 15
 )
 
@@ -63,6 +64,7 @@ func sections() []section {
 		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
 		{secRule, "rule", true, false, putRule, getRule},
 		{secDivision, "division", true, false, putDivision, getDivision},
+		{secExcept, "exceptions", true, false, putExceptions, getExceptions},
 		{secCounting, "counting", true, false, putCounting, getCounting},
 	}
 }

@@ -158,6 +158,13 @@ func describe(t testing.TB, f *Filter) string {
 	if f.facts.Capacity != (Capacity{}) {
 		fmt.Fprintf(&w, "capacity %d in %d blocks\n", f.facts.Capacity.Keys, f.facts.Capacity.Blocks)
 	}
+	if e := f.facts.Exceptions; e != nil {
+		fmt.Fprintf(&w, "exceptions against %d of %x:", e.Known, e.Digest)
+		for values := range e.Hashes.Values {
+			fmt.Fprintf(&w, " %x", values)
+		}
+		fmt.Fprintln(&w)
+	}
 	if f.facts.Registers != nil {
 		fmt.Fprintf(&w, "registers %d sha256 %x\n", len(f.facts.Registers), sha256.Sum256(f.facts.Registers))
 	}

@@ -116,6 +116,9 @@ func (t *Rows) Columns() []string { return t.rows.columns() }
 // the last row. The text is valid until the next call.
 func (t *Rows) Next() ([]byte, error) {
 	err := t.rows.next()
+	if err == nil {
+		return t.l.kept, nil
+	}
 	if bad := (*badLine)(nil); errors.As(err, &bad) {
 		return nil, bad.fault
 	}

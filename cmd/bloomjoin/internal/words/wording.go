@@ -33,6 +33,7 @@ var flags = map[string]string{
 	"Expect+Room":      "--capacity",
 	"Hive":             "--hive-partitioning",
 	"Int96Nanos false": "--int96 us",
+	"Known":            "--against",
 	"Int96Nanos true":  "--int96 ns",
 	"MergePartial":     "--partial",
 	"NullMisfits":      "--cast-errors null",
