@@ -82,7 +82,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(flags.HelpCommand())
 	root.SetUsageFunc(flags.PrintUsage)
 	c.CommonFlags(root)
-	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.dedupCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  flags.NoArguments,

@@ -35,6 +35,8 @@ type answered interface {
 	// Ready reports whether Next will certainly not wait.
 	Ready() bool
 	Line() int
+	Offset() int64
+	Resume(line int)
 	// Value returns the text of a key column of the row, false if it is NULL.
 	Value(key int) (text []byte, ok bool, err error)
 	Close() error

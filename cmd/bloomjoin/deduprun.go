@@ -1,0 +1,841 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/dedups"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// begin makes the ring, or loads it from the state.
+func (r *dedupRun) begin(ctx context.Context) (err error) {
+	if r.o.exact {
+		return nil
+	}
+	j := &dedups.Judge{Late: dedups.Late(r.o.late)}
+	if r.o.state != "" {
+		if r.state, j.Ring, err = dedups.LoadState(ctx, r.Store(), r.o.state, uint64(max(r.room, 0))); err != nil {
+			return err
+		}
+		if j.Ring == nil {
+			r.state.Options = r.options()
+		}
+		if err := r.state.Agree(r.options(), nil); len(r.state.Classes) == 0 && err != nil {
+			return err
+		}
+	} else {
+		j.Sample = dedups.NewSample(r.params)
+	}
+	if j.Ring == nil {
+		j.Ring = ring.New(r.params)
+	}
+	r.judge = j
+	return nil
+}
+
+// agree compares the state with the options and the classes of an input's keys.
+func (r *dedupRun) agree(enc *dedups.Encoder) error {
+	if r.state == nil {
+		return nil
+	}
+	var classes []string
+	for _, c := range enc.Classes() {
+		classes = append(classes, string(c))
+	}
+	if err := r.state.Agree(r.options(), classes); err != nil {
+		return err
+	}
+	r.state.Classes = classes
+	return nil
+}
+
+// tables copies Parquet and Arrow files: keys and times are read first, then the rows that stay.
+func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
+	ctx, o := cmd.Context(), r.o
+	if len(args) == 0 || o.out == "" {
+		return flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output")
+	}
+	r.layout, r.whole = &o.layout, true
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
+	if r.out, err = r.outputOf(ctx, o.out, ""); err != nil {
+		return err
+	}
+	if o.state != "" && r.out.IsDir(ctx) {
+		return flags.Usagef("--state %s: a directory cannot be committed with it: name a file, as -o unique.parquet", o.state)
+	}
+	if err := o.layout.Check(&r.keep, &r.out); err != nil {
+		return err
+	}
+	var open source.Opening
+	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
+		return err
+	}
+	layout, err := r.settings(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.openLog(cmd, &o.inputs, args, open, nil, false); err != nil {
+		return err
+	}
+	if r.window.Expect == 0 {
+		for _, f := range r.files {
+			r.window.Expect += uint64(max(f.Rows(), 0))
+		}
+		r.window.Expect = max(r.window.Expect, 1)
+		if err := r.plan(); err != nil {
+			return err
+		}
+	}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	for _, f := range r.files {
+		enc, err := r.of.NewEncoder(f.Name(), f.Schema())
+		if err == nil {
+			err = r.agree(enc)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	before := "" // what the output continues
+	if r.state != nil {
+		before = r.state.Digest()
+		if done, err := r.leaveDone(ctx); done || err != nil {
+			return err
+		}
+	}
+	return r.copyTables(ctx, append([]string{"dedup", r.options(), before}, layout...))
+}
+
+// leaveDone leaves only the files that the state does not have. It reports whether none is left.
+func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
+	r.all = nil
+	for _, f := range r.files {
+		whole, err := identity(f)
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(r.state.Inputs, func(d dedups.Done) bool { return d.Whole == whole }) {
+			r.all = append(r.all, f)
+		} else if err := f.Close(); err != nil {
+			return false, err
+		}
+	}
+	if r.files = r.all; len(r.files) > 0 {
+		return false, nil
+	}
+	r.params.Slots = 0
+	why := fmt.Errorf("all inputs are done, according to %s", r.o.state)
+	if _, err := r.Store().Stat(ctx, r.o.out); err != nil {
+		return false, fmt.Errorf("%w (%w: name new ones, or another state)", err, why)
+	}
+	return true, r.AlreadyDone(ctx, r.verb, r.o.out, r.start, why)
+}
+
+// identity returns what a state knows a table by.
+func identity(f *source.File) (string, error) {
+	sum, err := f.Fingerprint()
+	return hex.EncodeToString(sum), err
+}
+
+// copyTables decides about the rows of the files, and writes those that stay.
+func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
+	all := source.Split(r.files, r.shard)
+	finished, err := r.finished(ctx, options)
+	if err != nil || finished && r.state == nil {
+		r.params.Slots = 0
+		return err
+	}
+	rows := int64(0)
+	for _, p := range all {
+		rows += max(p.File.Rows(), 0)
+	}
+	if r.room > 0 {
+		r.room -= rows / 8 // of the selection
+	}
+	add, end := r.Progress("reading keys", all)
+	r.end = end
+	read := func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error {
+		return dedups.Read(ctx, all, r.of, r.Threads, wanted, func(p source.Piece, rows *dedups.Rows) error {
+			if add != nil {
+				add(int64(rows.Len))
+			}
+			return each(p, rows)
+		})
+	}
+	sel, err := r.selection(rows, read)
+	end()
+	if err != nil {
+		return err
+	}
+	if !finished {
+		r.keep.Rows, r.keep.Progress = sel.Rows, r.showProgress("copying")
+		if err := r.copy(ctx); err != nil {
+			return err
+		}
+	}
+	if r.state == nil {
+		return nil
+	}
+	for _, f := range r.files {
+		whole, err := identity(f)
+		if err != nil {
+			return err
+		}
+		r.state.Inputs = append(r.state.Inputs, dedups.Done{Name: f.Rel(), Whole: whole})
+	}
+	return r.state.Commit(ctx, r.judge.Ring)
+}
+
+// finished is finishedBefore. With a state, whose commit may be missing, it reports nothing.
+func (r *dedupRun) finished(ctx context.Context, options []string) (bool, error) {
+	if r.state == nil {
+		return r.finishedBefore(ctx, options)
+	}
+	r.out.Run = &output.Run{Options: options, Log: r.all, Whole: true}
+	err := r.pending(ctx)
+	if errors.Is(err, output.ErrDone) {
+		return true, nil
+	}
+	return false, err
+}
+
+// copy writes the rows that stay.
+func (r *dedupRun) copy(ctx context.Context) error {
+	s, err := keyscan.New(r.keep, r.files...)
+	if err != nil {
+		return err
+	}
+	w, err := r.out.WriteScan(ctx, s, r.pieces(), r.all, nil)
+	if errors.Is(err, output.ErrDone) { // another attempt was faster, with the same rows
+		return nil
+	}
+	if err == nil {
+		r.SayNotes(r.out.Name, w)
+	}
+	return err
+}
+
+// reading reads the input from its start. wanted is as of [dedups.Encoder.Encode].
+type reading func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error
+
+// selection decides about all rows of an input that can be read again.
+func (r *dedupRun) selection(rows int64, read reading) (*dedups.Selection, error) {
+	if r.judge == nil {
+		return r.exactly(rows, read)
+	}
+	sel, drop := dedups.NewSelection(rows), []uint32(nil)
+	err := read(nil, func(p source.Piece, rows *dedups.Rows) (err error) {
+		if drop, err = r.judge.Drop(rows, drop[:0]); err == nil {
+			sel.Drop(sel.Next(p, rows.Len), drop)
+		}
+		return err
+	})
+	r.counts = r.judge.Counts
+	return sel, err
+}
+
+// exactly decides about all rows by the keys themselves.
+func (r *dedupRun) exactly(rows int64, read reading) (*dedups.Selection, error) {
+	const least = 16 << 20
+	room := func(taken int64) int64 {
+		if r.room <= 0 {
+			return 0
+		}
+		return max(r.room-taken, least)
+	}
+	s := dedups.NewSuspects(ring.New(r.params), room(int64(r.params.Bytes())))
+	if err := read(nil, func(_ source.Piece, rows *dedups.Rows) error { return s.Add(rows) }); err != nil {
+		return nil, err
+	}
+	left := room(s.Bytes())
+	r.suspect = s.Len()
+	for r.rounds = s.End(left); ; r.rounds *= 2 {
+		sel, full := dedups.NewSelection(rows), false
+		r.counts = dedups.Counts{}
+		for round := uint64(0); round < r.rounds && !full; round++ {
+			e := s.NewExact(r.params, dedups.Late(r.o.late), round, r.rounds, left)
+			first, drop := int64(0), []uint32(nil)
+			err := read(e.Wants, func(p source.Piece, rows *dedups.Rows) (err error) {
+				if full {
+					return nil // the rest of the reading is of no use, but rare
+				}
+				if drop, full, err = e.Drop(rows, drop[:0]); err != nil {
+					return err
+				}
+				if round == 0 {
+					first = sel.Next(p, rows.Len)
+				}
+				sel.Drop(first, drop)
+				first += int64(rows.Len)
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			r.counts.Add(e.Counts)
+		}
+		if !full {
+			return sel, nil
+		}
+	}
+}
+
+// passing is a batch of rows that pass as they come.
+type passing struct {
+	enc   *dedups.Encoder
+	rec   arrow.Record                             // the key and time columns, at least
+	write func(out io.Writer, drop []uint32) error // the rows that stay
+	line  func(row int) int                        // its number in the text; nil: it has none
+	pause bool                                     // the input has no more at the moment
+}
+
+// dedupStream passes rows on in their own format.
+type dedupStream struct {
+	*dedupRun
+	inputs  []string     // empty: standard input
+	spill   *spill.Bytes // standard input, if it is read several times
+	format  string       // known after the first input was opened
+	header  []byte       // of CSV and TSV, written
+	out     io.Writer
+	file    *dedups.Appended // with a state
+	src     storage.Reader   // the current input, if it is a file
+	place   func() error     // with a state: records how much of it is done
+	writing bool             // rows are written in this reading
+	rows    dedups.Rows
+}
+
+// streams passes rows of text or of an Arrow stream to the output.
+func (r *dedupRun) streams(ctx context.Context, args []string) (err error) {
+	s := &dedupStream{dedupRun: r, inputs: slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-" })}
+	r.WatchReader(ctx, r.o.out)
+	if err := r.Spare(r.o.out, append(s.inputs, r.o.state)...); err != nil {
+		return err
+	}
+	add, end := r.Progress("passing rows", nil)
+	r.end = end
+	finish, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	if r.o.exact {
+		err = s.passExactly(ctx)
+	} else {
+		err = s.passJudged(ctx, add)
+	}
+	return finish(err)
+}
+
+// open opens the output. finish must be called with the error of the run, and returns it or that
+// of the output.
+func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err error) {
+	o := s.o
+	if o.state != "" {
+		if s.file, err = dedups.OpenAppended(o.out); err != nil {
+			return nil, err
+		}
+		if err = s.begin(ctx); err == nil {
+			err = s.file.Begin(ctx, s.state, s.judge.Ring, s.Force)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.file.Close())
+		}
+		out := bufio.NewWriterSize(s.file, 256<<10)
+		s.out = out
+		return func(err error) error { return errors.Join(err, s.file.Close()) }, nil
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	if o.out == "-" {
+		out := bufio.NewWriterSize(s.Stdout, 64<<10)
+		s.out = out
+		return func(err error) error { return cmp.Or(out.Flush(), err) }, nil // rows before an error were answered
+	}
+	if _, err := s.Store().Stat(ctx, o.out); err == nil && !s.Force {
+		return nil, fmt.Errorf("%s: %w", o.out, publish.ErrExists)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	w, err := s.Store().Create(ctx, o.out, storage.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := bufio.NewWriterSize(w, 256<<10)
+	s.out = out
+	return func(err error) error {
+		defer func() { _ = w.Abort() }() // nothing after Commit
+		if err = cmp.Or(err, out.Flush()); err != nil {
+			return err
+		}
+		return w.Commit(s.Force)
+	}, nil
+}
+
+// flush writes what is buffered.
+func (s *dedupStream) flush() error { return s.out.(*bufio.Writer).Flush() }
+
+// passJudged decides about rows as they come.
+func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
+	var drop []uint32
+	s.writing = true
+	next := time.Now().Add(s.o.checkpoint)
+	err := s.each(ctx, func(b *passing) (err error) {
+		if err := b.encode(&s.rows, nil); err != nil {
+			return err
+		}
+		if drop, err = s.judge.Drop(&s.rows, drop[:0]); err != nil {
+			return err
+		}
+		if err := b.write(s.out, drop); err != nil {
+			return err
+		}
+		if add != nil {
+			add(int64(s.rows.Len))
+		}
+		if s.state != nil && time.Now().After(next) {
+			err = s.commit(ctx)
+			next = time.Now().Add(s.o.checkpoint)
+		} else if b.pause {
+			err = s.flush()
+		}
+		return err
+	})
+	s.counts = s.judge.Counts
+	if err == nil && s.state != nil {
+		err = s.commit(ctx)
+	}
+	return err
+}
+
+// commit makes durable what was done so far.
+func (s *dedupStream) commit(ctx context.Context) error {
+	if s.place != nil {
+		if err := s.place(); err != nil {
+			return err
+		}
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	return s.file.Commit(ctx, s.judge.Ring)
+}
+
+// passExactly reads the input several times.
+func (s *dedupStream) passExactly(ctx context.Context) error {
+	if len(s.inputs) == 0 {
+		s.spill = spill.NewBytes("{TempDir}: the input, which is read several times")
+		s.spill.Dir = s.o.tempDir
+		defer func() { _ = s.spill.Close() }() // its space is free in any case
+		if _, err := io.Copy(s.spill, s.Stdin); err != nil {
+			return err
+		}
+		if err := s.spill.Flush(); err != nil {
+			return err
+		}
+	}
+	read := func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error {
+		return s.each(ctx, func(b *passing) error {
+			if err := b.encode(&s.rows, wanted); err != nil {
+				return err
+			}
+			return each(source.Piece{}, &s.rows)
+		})
+	}
+	sel, err := s.selection(0, read)
+	if err != nil {
+		return err
+	}
+	first, drop := int64(0), []uint32(nil)
+	s.writing = true
+	return s.each(ctx, func(b *passing) error {
+		drop = drop[:0]
+		for row := range b.rec.NumRows() {
+			if sel.Dropped(first + row) {
+				drop = append(drop, uint32(row))
+			}
+		}
+		first += b.rec.NumRows()
+		return b.write(s.out, drop)
+	})
+}
+
+// encode sets rows to those of the batch. An error names the line.
+func (b *passing) encode(rows *dedups.Rows, wanted func(uint64) bool) error {
+	err := b.enc.Encode(b.rec, rows, wanted)
+	if !errors.Is(err, keys.ErrMisfit) && !errors.Is(err, keys.ErrNoUUID) || b.line == nil {
+		return err
+	}
+	for i := range b.rec.NumRows() {
+		one := b.rec.NewSlice(i, i+1)
+		err := b.enc.Encode(one, rows, nil)
+		one.Release()
+		if at := (*fault.Error)(nil); errors.As(err, &at) {
+			at.At.Line = b.line(int(i))
+			return err
+		}
+	}
+	return err
+}
+
+// each opens one input after another and calls fn with their batches.
+func (s *dedupStream) each(ctx context.Context, fn func(*passing) error) error {
+	if len(s.inputs) == 0 {
+		if s.spill == nil {
+			return s.input(ctx, s.Stdin, stdinName, fn)
+		}
+		return s.input(ctx, io.NewSectionReader(s.spill, 0, s.spill.Size()), stdinName, fn)
+	}
+	for _, name := range s.inputs {
+		if err := s.named(ctx, name, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named reads a file, with a state from where it was left.
+func (s *dedupStream) named(ctx context.Context, name string, fn func(*passing) error) (err error) {
+	src, err := s.Store().Open(ctx, storage.Object{Name: name})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	size := src.Object().Size
+	whole := io.NewSectionReader(src, 0, size)
+	s.src = src
+	if s.state == nil {
+		return s.input(ctx, whole, name, fn)
+	}
+	if d := s.state.Find(name); d != nil {
+		if err := d.Check(name, src, size); err != nil {
+			return err
+		}
+		if d.Offset == size {
+			return nil
+		}
+	}
+	return s.input(ctx, whole, name, fn)
+}
+
+// input reads one input.
+func (s *dedupStream) input(ctx context.Context, in io.Reader, name string, fn func(*passing) error) error {
+	buffered := bufio.NewReaderSize(in, 64<<10)
+	format, guessed, err := probeFormat(s.o.format, name, buffered)
+	if err != nil {
+		return err
+	}
+	if s.format != "" && s.format != format {
+		return faults.Mismatch(fault.At{File: name}, "format", s.format, format).WithHint("give files of one format")
+	}
+	s.format = format
+	if format == probeArrow {
+		if s.Shown && s.o.out == "-" {
+			return flags.Usagef("standard output is a terminal, and the rows are an Arrow stream, which is not text: pipe it into a program, or send it to a file")
+		}
+		return s.arrow(ctx, buffered, name, fn)
+	}
+	return s.text(ctx, buffered, name, guessed, fn)
+}
+
+// arrow passes on an Arrow stream, batch for batch.
+func (s *dedupStream) arrow(ctx context.Context, in io.Reader, name string, fn func(*passing) error) error {
+	total, err := s.Total()
+	if err != nil {
+		return err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
+	t, err := arrowipc.OpenStream(open, name, nil, arrowipc.StreamOptions{Once: true, Memory: total})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Close() }() // nothing was written
+	enc, err := s.of.NewEncoder(name, t.Schema())
+	if err != nil {
+		return err
+	}
+	var w *arrowipc.Writer
+	if s.writing {
+		if w, err = arrowipc.NewStreamWriter(s.out, t.Schema(), arrowipc.WriterOptions{}); err != nil {
+			return err
+		}
+	}
+	for rec, err := range t.Read(ctx, 0, nil) {
+		if err != nil {
+			return err
+		}
+		write := func(_ io.Writer, drop []uint32) error { return writeKept(w, rec, drop) }
+		if err := fn(&passing{enc: enc, rec: rec, write: write, pause: true}); err != nil {
+			return err
+		}
+	}
+	if w == nil {
+		return nil
+	}
+	_, _, err = w.Close()
+	return err
+}
+
+// writeKept writes a record without some rows.
+func writeKept(w *arrowipc.Writer, rec arrow.Record, drop []uint32) error {
+	if len(drop) == 0 {
+		return w.Write(rec)
+	}
+	gone := make([]int, len(drop))
+	for i, row := range drop {
+		gone[i] = int(row)
+	}
+	kept, err := take.Record(memory.DefaultAllocator, rec, others(gone, int(rec.NumRows())))
+	if err != nil {
+		return err
+	}
+	defer kept.Release()
+	return w.Write(kept)
+}
+
+// textBatch is rows of text with the texts of their key and time columns.
+type textBatch struct {
+	in    answered
+	text  []byte
+	ends  []int
+	lines []int
+	build *array.RecordBuilder
+}
+
+// text passes on rows of text as they are.
+func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guessed bool, fn func(*passing) error) error {
+	columns := slices.Concat(s.of.Key, s.of.Time)
+	rows, err := s.openText(in, name, columns, guessed)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // nothing was written
+	fields := make([]arrow.Field, len(columns))
+	of := s.of
+	of.Key, of.Time = slices.Clone(s.of.Key), slices.Clone(s.of.Time)
+	for i, c := range columns {
+		field := fmt.Sprintf("%d", i)
+		fields[i] = arrow.Field{Name: field, Type: arrow.BinaryTypes.String, Nullable: true}
+		c.Path = keys.Path{field}
+		if i < len(of.Key) {
+			of.Key[i] = c
+		} else {
+			of.Time[0] = c
+		}
+	}
+	schema := arrow.NewSchema(fields, nil)
+	enc, err := of.NewEncoder(name, schema)
+	if err == nil {
+		err = s.agree(enc)
+	}
+	if err != nil {
+		return err
+	}
+	b := &textBatch{in: rows, build: array.NewRecordBuilder(memory.DefaultAllocator, schema)}
+	defer b.build.Release()
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			err = b.fill(len(columns))
+		}
+		if len(b.ends) == 0 {
+			break
+		}
+		all := b.build.NewRecord()
+		rec := all.NewSlice(0, int64(len(b.ends)))
+		all.Release()
+		failed := fn(&passing{enc: enc, rec: rec, write: b.write, line: func(row int) int { return b.lines[row] }, pause: !rows.Ready()})
+		rec.Release()
+		if failed != nil {
+			return failed
+		}
+	}
+	if err != io.EOF {
+		return err
+	}
+	return s.ended(rows, name)
+}
+
+// fill reads the rows that there are, at least one.
+func (b *textBatch) fill(columns int) error {
+	b.text, b.ends, b.lines = b.text[:0], b.ends[:0], b.lines[:0]
+	for len(b.ends) == 0 || b.in.Ready() && len(b.ends) < linesAtOnce && len(b.text) < bytesAtOnce {
+		row, err := b.in.Next()
+		if err != nil {
+			return err
+		}
+		for i := range columns {
+			to := b.build.Field(i).(*array.StringBuilder)
+			value, ok, err := b.in.Value(i)
+			switch {
+			case err != nil:
+				for k := i; k < columns; k++ { // a row that the batch does not count
+					b.build.Field(k).AppendNull()
+				}
+				return err
+			case ok:
+				to.BinaryBuilder.Append(value)
+			default:
+				to.AppendNull()
+			}
+		}
+		b.text = append(b.text, row...)
+		if n := len(row); row[n-1] != '\n' && row[n-1] != '\r' {
+			b.text = append(b.text, '\n') // others may follow
+		}
+		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, b.in.Line())
+	}
+	return nil
+}
+
+// write writes the rows that stay.
+func (b *textBatch) write(out io.Writer, drop []uint32) error {
+	from := 0
+	for _, row := range drop {
+		to := 0
+		if row > 0 {
+			to = b.ends[row-1]
+		}
+		if _, err := out.Write(b.text[from:to]); err != nil {
+			return err
+		}
+		from = b.ends[row]
+	}
+	_, err := out.Write(b.text[from:])
+	return err
+}
+
+// openText opens rows of text at the place where a state has left them, and writes their header.
+func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column, guessed bool) (answered, error) {
+	rows, header, err := s.answering(in, name, columns, guessed)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.writeHeader(name, header); err != nil || s.state == nil {
+		return rows, err
+	}
+	start := make([]byte, 4)
+	if n, _ := s.src.ReadAt(start, 0); bytes.HasPrefix(start[:n], []byte("\x1f\x8b")) || bytes.HasPrefix(start[:n], []byte("\x28\xb5\x2f\xfd")) {
+		e := faults.Unsupported(fault.At{File: name}, "compressed text with {State}, which cannot be read from a place in it")
+		return nil, errors.Join(e.WithHint("give plain text"), rows.Close())
+	}
+	base := int64(0)
+	if d := s.state.Find(name); d != nil && d.Offset > 0 {
+		if err := rows.Close(); err != nil {
+			return nil, err
+		}
+		base = d.Offset - int64(len(header))
+		rest := io.NewSectionReader(s.src, d.Offset, s.src.Object().Size-d.Offset)
+		if rows, _, err = s.answering(io.MultiReader(bytes.NewReader(header), rest), name, columns, false); err != nil {
+			return nil, err
+		}
+		rows.Resume(d.Line)
+	}
+	s.place = func() error { return s.state.Read(name, s.src, base+rows.Offset(), rows.Line()) }
+	return rows, nil
+}
+
+// answering opens rows of text, and returns the text of their header.
+func (s *dedupStream) answering(in io.Reader, name string, columns []keys.Column, guessed bool) (answered, []byte, error) {
+	total, err := s.Total()
+	if err != nil {
+		return nil, nil, err
+	}
+	ignoreCase := s.of.Options.IgnoreCase
+	if s.format == probeNDJSON {
+		paths := make([][]string, len(columns))
+		for i, c := range columns {
+			paths[i] = c.Path
+		}
+		rows, err := text.NewObjects(io.NopCloser(in), name, paths, ignoreCase, total)
+		return rows, nil, err
+	}
+	rows, err := text.NewRows(io.NopCloser(in), name, textFormats[s.format], columns[0].Name(), guessed, total)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := tableRows{rows, make([]int, len(columns))}
+	for i, c := range columns {
+		if s.format == probeLines && i > 0 {
+			return nil, nil, errors.Join(flags.Usagef("--key, --time: a line is one value (for lines of CSV, add --format csv)"), rows.Close())
+		} else if s.format == probeLines {
+			break
+		}
+		l := lineProber{prober: &prober{name: name, columns: []keys.Column{c}}}
+		l.options.IgnoreCase = ignoreCase
+		at, err := l.find(rows.Columns())
+		if err != nil {
+			return nil, nil, errors.Join(err, rows.Close())
+		}
+		t.columns[i] = at[0]
+	}
+	return t, rows.Header(), nil
+}
+
+// writeHeader writes the header of the first input, which those of others must equal.
+func (s *dedupStream) writeHeader(name string, header []byte) error {
+	if len(header) == 0 || !s.writing {
+		return nil
+	}
+	header = append(bytes.TrimRight(header, "\r\n"), '\n')
+	if s.header == nil && s.state != nil && s.state.Length > 0 {
+		var err error
+		if s.header, err = s.file.Start(len(header)); err != nil {
+			return err
+		}
+	}
+	if s.header == nil {
+		s.header = header
+		_, err := s.out.Write(header)
+		return err
+	}
+	if !bytes.Equal(header, s.header) {
+		return faults.Mismatch(fault.At{File: name}, "header", "that of the rows before", "another").WithHint("give files with the same columns")
+	}
+	return nil
+}
+
+// ended ends one input.
+func (s *dedupStream) ended(rows answered, name string) error {
+	if o, ok := rows.(*text.Objects); ok && s.writing && s.judge != nil && s.judge.RowsIn > 0 {
+		for i, c := range slices.Concat(s.of.Key, s.of.Time) {
+			if !o.Seen(i) {
+				s.Warn("%s: no line has %s, so that all stay (name another with --key or --time)", name, c.Path)
+			}
+		}
+	}
+	if s.place == nil {
+		return nil
+	}
+	err := s.place()
+	s.place = nil
+	return err
+}
