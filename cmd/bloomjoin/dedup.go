@@ -134,7 +134,7 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 	if r.stream, err = o.streams(args); err != nil {
 		return err
 	}
-	if err := o.columns(&r.of); err != nil {
+	if err := o.columns(cmd, &r.of); err != nil {
 		return err
 	}
 	r.of.Options.IgnoreCase, r.of.Options.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
@@ -144,7 +144,7 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 	if err := flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)); err != nil {
 		return err
 	}
-	if err := o.checkState(r.stream, args); err != nil {
+	if err := o.checkState(cmd.Flags().Changed, r.stream, args); err != nil {
 		return err
 	}
 	if err := r.size(cmd); err != nil {
@@ -181,7 +181,7 @@ func (o *dedupFlags) streams(args []string) (bool, error) {
 }
 
 // columns sets key and time columns.
-func (o *dedupFlags) columns(of *dedups.Columns) (err error) {
+func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error) {
 	if o.key == "" {
 		return flags.Usagef("--key COL is required: name the column whose values are compared")
 	}
@@ -192,8 +192,10 @@ func (o *dedupFlags) columns(of *dedups.Columns) (err error) {
 		return flags.Usagef("--normalize %w", err)
 	}
 	if o.time == "" {
-		if o.window != 0 || o.jump != 0 || o.unit != "" {
-			return flags.Usagef("--time COL is required with --window, --max-jump and --time-unit: name the column with the time of the rows")
+		for _, name := range []string{"window", "slots", "rate", "max-jump", "time-unit"} {
+			if cmd.Flags().Changed(name) || name == "time-unit" && cmd.Flags().Changed("time") {
+				return flags.Usagef("--time COL is required with --%s: name the column that has the times of the rows", name)
+			}
 		}
 		return nil
 	}
@@ -210,7 +212,7 @@ func (o *dedupFlags) columns(of *dedups.Columns) (err error) {
 }
 
 // checkState checks the flags of the output.
-func (o *dedupFlags) checkState(stream bool, args []string) error {
+func (o *dedupFlags) checkState(given func(flag string) bool, stream bool, args []string) error {
 	if o.out == "" && stream {
 		o.out = "-"
 	}
@@ -222,7 +224,13 @@ func (o *dedupFlags) checkState(stream bool, args []string) error {
 			return flags.Usagef("-o %s: rows of text are written as they are: name one file of that format", o.out)
 		}
 	}
+	if o.checkpoint <= 0 || o.state == "" && given("checkpoint") {
+		return flags.Usagef("--checkpoint %s: want a duration, as 1m, with --state", o.checkpoint)
+	}
 	if o.state == "" {
+		if given("state") {
+			return flags.Usagef("--state: want the name of a file")
+		}
 		return nil
 	}
 	packed := func(name string) bool { return slices.Contains([]string{".gz", ".zst"}, filepath.Ext(name)) }
@@ -237,8 +245,6 @@ func (o *dedupFlags) checkState(stream bool, args []string) error {
 		return flags.Usagef("--state %s: compressed text cannot be read again from a place in it: name plain text", o.state)
 	case address.IsURL(o.state) || address.IsURL(o.out) || stream && slices.ContainsFunc(args, address.IsURL):
 		return flags.Usagef("--state %s: unsupported for URLs: name files of this machine", o.state)
-	case o.checkpoint <= 0:
-		return flags.Usagef("--checkpoint %s: want a duration, as 1m", o.checkpoint)
 	}
 	return nil
 }
@@ -251,8 +257,6 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 	}
 	w := ring.Window{Window: o.window, Jump: o.jump, Slots: o.slots, Expect: uint64(o.expect), FPR: o.fpr}
 	switch {
-	case o.time == "" && cmd.Flags().Changed("slots"):
-		return flags.Usagef("--slots %d: --time COL is required: without times there are no slots", o.slots)
 	case o.time == "":
 		w.Slots = 1
 	case o.window <= 0:
@@ -263,12 +267,12 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 		return flags.Usagef("--max-jump %s: want a duration, as 1h", o.jump)
 	}
 	if cmd.Flags().Changed("rate") {
-		if o.time == "" || !(o.rate > 0 && o.rate < 1e12) {
-			return flags.Usagef("--rate %v: want keys a second, with --time and --window", o.rate)
+		if !(o.rate > 0 && o.rate < 1e12) {
+			return flags.Usagef("--rate %v: want keys a second, as 10000", o.rate)
 		}
 		w.Expect = uint64(math.Ceil(o.rate * o.window.Seconds()))
 	}
-	if w.Expect == 0 && (r.stream || o.time != "" || o.state != "") {
+	if w.Expect == 0 && (cmd.Flags().Changed("expect") || r.stream || o.time != "" || o.state != "") {
 		return flags.Usagef("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")
 	}
 	r.window = w

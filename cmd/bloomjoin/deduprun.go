@@ -643,7 +643,10 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	of := s.of
 	of.Key, of.Time = slices.Clone(s.of.Key), slices.Clone(s.of.Time)
 	for i, c := range columns {
-		field := fmt.Sprintf("%d", i)
+		field := c.Name()
+		if slices.ContainsFunc(fields[:i], func(f arrow.Field) bool { return f.Name == field }) {
+			field = fmt.Sprintf("%s (column %d)", field, i+1)
+		}
 		fields[i] = arrow.Field{Name: field, Type: arrow.BinaryTypes.String, Nullable: true}
 		c.Path = keys.Path{field}
 		if i < len(of.Key) {

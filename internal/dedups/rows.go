@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
 // Columns says which columns are keys and times, and how they are read.
@@ -42,6 +45,7 @@ type Encoder struct {
 	name  string
 	keys  *keys.Encoder
 	times *keys.Encoder // nil: rows have no times
+	text  bool          // times are text
 }
 
 // NewEncoder finds the columns in the schema of a file, which errors name.
@@ -59,18 +63,11 @@ func (c Columns) NewEncoder(name string, schema *arrow.Schema) (*Encoder, error)
 	if e.times, err = keys.NewEncoder(schema, []keys.Column{column}, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if column.Cast == nil && e.times.Classes()[0] == keys.Bytes { // text is read as what is wanted
-		column.Cast = arrow.FixedWidthTypes.Timestamp_ns
-		if c.Unit > 0 {
-			column.Cast = arrow.PrimitiveTypes.Int64
-		}
-		if e.times, err = keys.NewEncoder(schema, []keys.Column{column}, o); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
 	at := fault.At{File: name, Column: column.String()}
-	switch class := e.times.Classes()[0]; {
-	case class == keys.Null:
+	class := e.times.Classes()[0]
+	e.text = class == keys.Bytes
+	switch {
+	case class == keys.Null || e.text:
 	case c.Unit > 0 && class != keys.Integer:
 		return nil, faults.Mismatch(at, "time column with {TimeUnit}", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
 	case c.Unit == 0 && class == keys.Integer:
@@ -131,11 +128,18 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) boo
 			for next < len(r.times.Rows) && r.times.Rows[next] < row {
 				next++
 			}
-			if next == len(r.times.Rows) || r.times.Rows[next] != row {
+			ok := next < len(r.times.Rows) && r.times.Rows[next] == row
+			if ok {
+				var nanos int64
+				if nanos, ok = e.nanos(&r.times, next); !ok && !e.of.Options.NullMisfits {
+					return e.misfit()
+				}
+				slot = ring.SlotOf(nanos, int64(e.of.Width))
+			}
+			if !ok {
 				r.NoTime = append(r.NoTime, row)
 				continue
 			}
-			slot = floor(e.nanos(&r.times, next), int64(e.of.Width))
 		}
 		r.At, r.Hashes, r.Slots = append(r.At, row), append(r.Hashes, r.hashes[i]), append(r.Slots, slot)
 		key := r.keys.Bytes(buf[:0], i)
@@ -151,23 +155,47 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) boo
 	return nil
 }
 
-// nanos returns a time in nanoseconds since 1970. Times outside the years 1677 to 2262 become
-// the first or the last of them.
-func (e *Encoder) nanos(times *keys.Batch, i int) int64 {
+// nanos returns a time in nanoseconds since 1970, false if it is text that does not parse. Text
+// without a zone is in UTC. Times outside the years 1677 to 2262 become the first or the last of
+// them.
+func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
 	if ints, ok := times.Ints(); ok {
 		v := int64(ints[i])
 		if v < 0 && !times.Negative(i) {
 			v = math.MaxInt64
 		}
-		return saturated(v, int64(e.of.Unit), 0)
+		return saturated(v, int64(e.of.Unit), 0), true
 	}
 	var buf [16]byte
 	b := times.Bytes(buf[:0], i)
+	switch {
+	case e.text && e.of.Unit > 0:
+		v, err := strconv.ParseInt(string(b), 10, 64)
+		return saturated(v, int64(e.of.Unit), 0), err == nil
+	case e.text:
+		s := string(b)
+		sec, frac, ok := scalar.Timestamp(s, true)
+		if !ok {
+			sec, frac, ok = scalar.Timestamp(s, false)
+		}
+		return saturated(sec, int64(time.Second), int64(frac)), ok
+	}
 	v := int64(binary.LittleEndian.Uint64(b))
 	if len(b) < 12 {
-		return saturated(v, int64(24*time.Hour), 0) // a date: days
+		return saturated(v, int64(24*time.Hour), 0), true // a date: days
 	}
-	return saturated(v, int64(time.Second), int64(binary.LittleEndian.Uint32(b[8:])))
+	return saturated(v, int64(time.Second), int64(binary.LittleEndian.Uint32(b[8:]))), true
+}
+
+// misfit returns the error about a text that is no time.
+func (e *Encoder) misfit() error {
+	at := fault.At{File: e.name, Column: e.of.Time[0].String()}
+	err := faults.Mismatch(at, "a time that does not parse", "one as 2024-01-31T18:00:00Z", "")
+	err.Err = keys.ErrMisfit
+	if e.of.Unit > 0 {
+		err.Want = "a whole number, with {TimeUnit}"
+	}
+	return err
 }
 
 // saturated returns v·unit + rest, where 0 ≤ rest < unit.
@@ -179,12 +207,4 @@ func saturated(v, unit, rest int64) int64 {
 		return math.MinInt64
 	}
 	return v*unit + rest
-}
-
-func floor(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

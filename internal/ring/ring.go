@@ -219,5 +219,14 @@ func (c *Clock) Place(slot int64) (v Verdict, dropped int64) {
 // Holds reports whether the slot, which is not newer than the newest, has not been dropped.
 func (c *Clock) Holds(slot int64) bool { return slot > c.newest-c.slots }
 
+// SlotOf returns the number of the slot that a time is in; both are in nanoseconds.
+func SlotOf(time, width int64) int64 {
+	q := time / width
+	if time%width < 0 {
+		q--
+	}
+	return q
+}
+
 // modulo returns the remainder that is not negative.
 func modulo(a, b int64) uint64 { return uint64(((a % b) + b) % b) }

@@ -140,8 +140,8 @@ func readHead(at fault.At, read func([]byte) error, sum *xxh3.Hasher) (h head, e
 	_, _ = sum.Write(text.Bytes())
 	d := json.NewDecoder(&text)
 	d.DisallowUnknownFields()
-	if err := d.Decode(&h); err != nil {
-		return h, faults.Corrupt(at, "the head of a state: %v", err)
+	if err := d.Decode(&h); err != nil || d.More() {
+		return h, faults.Corrupt(at, "the head of a state, which is no object that is known")
 	}
 	return h, nil
 }
