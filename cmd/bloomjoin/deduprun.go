@@ -48,7 +48,7 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 		if j.Ring == nil {
 			r.state.Options = r.options()
 		}
-		if err := r.state.Agree(r.options(), nil); len(r.state.Classes) == 0 && err != nil {
+		if err := r.state.Agree(r.options(), nil); err != nil {
 			return err
 		}
 	} else {

@@ -140,13 +140,13 @@ func (s *State) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// Agree returns an error if the state was made with other options or keys.
+// Agree returns an error if the state was made with other options or, unless classes is nil, keys.
 func (s *State) Agree(options string, classes []string) error {
 	at := fault.At{File: s.name}
 	if s.Options != options {
 		return faults.Mismatch(at, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
 	}
-	if len(s.Classes) > 0 && !slices.Equal(s.Classes, classes) {
+	if classes != nil && len(s.Classes) > 0 && !slices.Equal(s.Classes, classes) {
 		return faults.Mismatch(at, "key class of the state", fmt.Sprint(s.Classes), fmt.Sprint(classes)).WithHint("cast the key with COL::TYPE, or give another {State}")
 	}
 	return nil
