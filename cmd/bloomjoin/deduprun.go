@@ -45,8 +45,8 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 		if r.state, j.Ring, err = dedups.LoadState(ctx, r.Store(), r.o.state, uint64(max(r.room, 0))); err != nil {
 			return err
 		}
-		if j.Ring == nil {
-			r.state.Options = r.options()
+		if len(r.state.Inputs) == 0 { // there was no row
+			j.Ring, r.state.Options, r.state.Classes = nil, r.options(), nil
 		}
 		if err := r.state.Agree(r.options(), nil); err != nil {
 			return err
@@ -371,7 +371,12 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 		}
 		out := bufio.NewWriterSize(s.file, 256<<10)
 		s.out = out
-		return func(err error) error { return errors.Join(err, s.file.Close()) }, nil
+		return func(err error) error {
+			if err != nil {
+				s.file.Rewind()
+			}
+			return errors.Join(err, s.file.Close())
+		}, nil
 	}
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -382,7 +387,7 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 		return func(err error) error { return cmp.Or(out.Flush(), err) }, nil // rows before an error were answered
 	}
 	if _, err := s.Store().Stat(ctx, o.out); err == nil && !s.Force {
-		return nil, fmt.Errorf("%s: %w", o.out, publish.ErrExists)
+		return nil, fmt.Errorf("%s: %w (--force replaces it)", o.out, publish.ErrExists)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -660,6 +665,9 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	if err == nil {
 		err = s.agree(enc)
 	}
+	if err == nil && s.file != nil {
+		err = s.file.Ready()
+	}
 	if err != nil {
 		return err
 	}
@@ -760,7 +768,13 @@ func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column,
 		if rows, _, err = s.answering(io.MultiReader(bytes.NewReader(header), rest), name, columns, false); err != nil {
 			return nil, err
 		}
-		rows.Resume(d.Line)
+		line, last := d.Line, make([]byte, 1)
+		if _, err := s.src.ReadAt(last, d.Offset-1); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		} else if last[0] != '\n' {
+			line-- // its end comes now
+		}
+		rows.Resume(line)
 	}
 	s.place = func() error { return s.state.Read(name, s.src, base+rows.Offset(), rows.Line()) }
 	return rows, nil

@@ -18,7 +18,8 @@ import (
 type Appended struct {
 	file    *os.File
 	state   *State
-	created bool // by this run, which has committed nothing
+	created bool         // by this run
+	begin   func() error // before the first write; nil: it was
 }
 
 // OpenAppended opens and locks the output. It must come before [LoadState].
@@ -34,31 +35,50 @@ func OpenAppended(name string) (*Appended, error) {
 	return a, nil
 }
 
-// Begin removes what is after the last commit of a state. An output that the state does not know
-// is begun; unless force is set, it must be new or empty.
+// Begin compares the output with the state. One that the state does not know must be new or
+// empty, unless force is set. Before the first write, what is after the last commit is removed,
+// and the state of a new output is committed.
 func (a *Appended) Begin(ctx context.Context, s *State, r *ring.Ring, force bool) error {
 	a.state = s
 	info, err := a.file.Stat()
 	if err != nil {
 		return err
 	}
-	if s.Output != a.file.Name() {
-		if info.Size() > 0 && !force {
-			return fmt.Errorf("%s: it exists and is not the output of this state%w", a.file.Name(), publish.ErrExists)
-		}
-		s.Output, s.Length, s.Tail = a.file.Name(), 0, 0
-		if err := s.Commit(ctx, r); err != nil {
+	fresh := s.Output != a.file.Name()
+	if fresh && info.Size() > 0 && !force {
+		return faults.Errorf("%s: %w, and is not that of this state ({Force} replaces it)", a.file.Name(), publish.ErrExists)
+	}
+	if !fresh {
+		if err := a.check(info.Size()); err != nil {
 			return err
 		}
-	} else if err := a.check(info.Size()); err != nil {
+	} else {
+		s.Output, s.Length, s.Tail = a.file.Name(), 0, 0
+	}
+	a.begin = func() error {
+		if fresh {
+			if err := s.Commit(ctx, r); err != nil {
+				return err
+			}
+		}
+		if err := a.file.Truncate(s.Length); err != nil {
+			return err
+		}
+		_, err := a.file.Seek(s.Length, io.SeekStart)
 		return err
 	}
-	a.created = false
-	if err := a.file.Truncate(s.Length); err != nil {
-		return err
+	return nil
+}
+
+// Ready removes what was not committed, once. With a new output it must come before the ring has
+// a row of this run: the state that it commits says that nothing was read.
+func (a *Appended) Ready() error {
+	if a.begin == nil {
+		return nil
 	}
-	_, err = a.file.Seek(s.Length, io.SeekStart)
-	return err
+	begin := a.begin
+	a.begin = nil
+	return begin()
 }
 
 // check returns an error if the output lacks what was committed, or has something else.
@@ -89,10 +109,18 @@ func (a *Appended) Start(n int) ([]byte, error) {
 }
 
 // Write implements [io.Writer].
-func (a *Appended) Write(p []byte) (int, error) { return a.file.Write(p) }
+func (a *Appended) Write(p []byte) (int, error) {
+	if err := a.Ready(); err != nil {
+		return 0, err
+	}
+	return a.file.Write(p)
+}
 
 // Commit makes what was written durable, and then the state.
 func (a *Appended) Commit(ctx context.Context, r *ring.Ring) (err error) {
+	if err := a.Ready(); err != nil {
+		return err
+	}
 	if err := a.file.Sync(); err != nil {
 		return err
 	}
@@ -106,9 +134,16 @@ func (a *Appended) Commit(ctx context.Context, r *ring.Ring) (err error) {
 	return s.Commit(ctx, r)
 }
 
-// Close releases the lock. An output that was never begun is removed.
+// Rewind removes what was not committed, if it can.
+func (a *Appended) Rewind() {
+	if a.state != nil && a.begin == nil {
+		_ = a.file.Truncate(a.state.Length) // otherwise the next run does
+	}
+}
+
+// Close releases the lock. A new output that was never begun is removed.
 func (a *Appended) Close() error {
-	if a.created {
+	if a.created && (a.state == nil || a.begin != nil) {
 		_ = os.Remove(a.file.Name()) // it is empty
 	}
 	return a.file.Close()

@@ -122,7 +122,7 @@ func readHead(at fault.At, read func([]byte) error, sum *xxh3.Hasher) (h head, e
 	switch {
 	case string(first[:len(magic)]) != magic:
 		return h, faults.Mismatch(at, "kind of file", "a state of duplicates ("+magic+")", fmt.Sprintf("%q", first[:len(magic)])).
-			WithHint("name the file that {State} has written")
+			WithHint("name the file that holds one")
 	case v != version:
 		return h, faults.Unsupported(at, "version %d of a state; want %d", v, version).WithHint("use a newer version of bloomjoin")
 	case n > mostHead:
