@@ -319,7 +319,7 @@ type dedupReport struct {
 	MemoryBytes  uint64  `json:"memory_bytes"` // of the ring
 	Expect       uint64  `json:"expect"`
 	FPRAsked     float64 `json:"fpr_asked"`
-	FPRPredicted float64 `json:"fpr_predicted"` // at the end
+	FPRPredicted float64 `json:"fpr_predicted"` // the highest
 	Suspects     int     `json:"suspects,omitempty"`
 	Rounds       uint64  `json:"rounds,omitempty"` // in which exact keys were compared
 
@@ -349,7 +349,7 @@ func (r *dedupRun) report() error {
 			words.Count(n.Late), words.Count(n.Ahead), words.Count(n.TimesNull), r.o.late, words.Count(n.KeysNull))
 	}
 	if j := r.judge; j != nil {
-		d.FPRPredicted = j.Ring.Rate()
+		d.FPRPredicted = j.Rate
 		d.WronglyDropped = &wronglyDropped{Expected: j.Expected}
 		said := ""
 		if s := j.Sample; s != nil {
@@ -360,8 +360,8 @@ func (r *dedupRun) report() error {
 		r.Say("wrongly dropped: %.1f expected%s (--exact drops none)", j.Expected, said)
 		if d.FPRPredicted > 1.05*d.FPRAsked {
 			d.Warnings = append(d.Warnings, joins.Warning{Code: warnOverfull, Text: fmt.Sprintf(
-				"the window has more keys than expected: %s, and %s were expected, so that rows are wrongly dropped at a rate of %.2g instead of %.2g (raise --expect)",
-				words.Count(j.Ring.Recorded()), words.Count(d.Expect), d.FPRPredicted, d.FPRAsked)})
+				"rows are wrongly dropped at a rate of up to %.2g instead of %g: a slot got %s keys, and --expect %d plans for %s in each (raise it)",
+				d.FPRPredicted, d.FPRAsked, words.Count(j.Fullest), d.Expect, words.Count(d.Expect/uint64(d.Slots)))})
 		}
 	}
 	r.SayWarnings(d.Warnings)

@@ -96,6 +96,8 @@ type Judge struct {
 	Late     Late
 	Expected float64 // how many rows were wrongly dropped, by the ring's rate
 	Sample   *Sample // nil: none
+	Rate     float64 // the highest so far
+	Fullest  uint64  // keys in the fullest slot then
 
 	verdicts []ring.Verdict
 }
@@ -115,8 +117,12 @@ func (j *Judge) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
 				fresh++
 			}
 		}
-		if p := j.Ring.Rate(); before > 0 && p < 1 {
+		p := j.Ring.Rate()
+		if before > 0 && p < 1 {
 			j.Expected += float64(fresh) * p / (1 - p)
+		}
+		if p > j.Rate {
+			j.Rate, j.Fullest = p, j.Ring.Fullest()
 		}
 	}
 	if j.Sample != nil {

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -174,10 +175,8 @@ func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
 		return saturated(v, int64(e.of.Unit), 0), err == nil
 	case e.text:
 		s := string(b)
-		sec, frac, ok := scalar.Timestamp(s, true)
-		if !ok {
-			sec, frac, ok = scalar.Timestamp(s, false)
-		}
+		const date = len("2006-01-02")
+		sec, frac, ok := scalar.Timestamp(s, len(s) > date && strings.ContainsAny(s[date:], "Zz+-"))
 		return saturated(sec, int64(time.Second), int64(frac)), ok
 	}
 	v := int64(binary.LittleEndian.Uint64(b))

@@ -16,6 +16,7 @@ package ring
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
@@ -178,6 +179,9 @@ func (r *Ring) drop(n int64) {
 
 // Recorded returns the number of keys in the ring.
 func (r *Ring) Recorded() uint64 { return r.entries }
+
+// Fullest returns the number of keys in the slot that has most.
+func (r *Ring) Fullest() uint64 { return slices.Max(r.counts) }
 
 // Rate returns the probability that a key that is not in the ring is taken for one that is: that
 // of a false positive in any of its filters, by the keys that they hold.
