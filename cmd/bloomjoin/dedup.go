@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -307,6 +308,48 @@ func (r *dedupRun) options() string {
 		list = append(list, "exact")
 	}
 	return strings.Join(append(list, o.keys.Identity()...), "; ")
+}
+
+// begin makes the ring, or loads it from the state.
+func (r *dedupRun) begin(ctx context.Context) (err error) {
+	if r.o.exact {
+		return nil
+	}
+	j := &dedups.Judge{Late: dedups.Late(r.o.late)}
+	if r.o.state != "" {
+		if r.state, j.Ring, err = dedups.LoadState(ctx, r.Store(), r.o.state, uint64(max(r.room, 0))); err != nil {
+			return err
+		}
+		if len(r.state.Inputs) == 0 { // there was no row
+			j.Ring, r.state.Options, r.state.Classes = nil, r.options(), nil
+		}
+		if err := r.state.Agree(r.options(), nil); err != nil {
+			return err
+		}
+	} else {
+		j.Sample = dedups.NewSample(r.params)
+	}
+	if j.Ring == nil {
+		j.Ring = ring.New(r.params)
+	}
+	r.judge = j
+	return nil
+}
+
+// agree compares the state with the options and the classes of an input's keys.
+func (r *dedupRun) agree(enc *dedups.Encoder) error {
+	if r.state == nil {
+		return nil
+	}
+	var classes []string
+	for _, c := range enc.Classes() {
+		classes = append(classes, string(c))
+	}
+	if err := r.state.Agree(r.options(), classes); err != nil {
+		return err
+	}
+	r.state.Classes = classes
+	return nil
 }
 
 // dedupReport is the JSON report of dedup.
