@@ -25,7 +25,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -49,14 +48,15 @@ type dedupStream struct {
 	out     io.Writer
 	file    *dedups.Appended // with a state
 	src     storage.Reader   // the current input, if it is a file
-	place   func() error     // with a state: records how much of it is done
-	writing bool             // rows are written in this reading
+	opened  map[string]storage.Object
+	place   func() error // with a state: records how much of it is done
+	writing bool         // rows are written in this reading
 	rows    dedups.Rows
 }
 
 // streams passes rows of text or of an Arrow stream to the output.
 func (r *dedupRun) streams(ctx context.Context, args []string) (err error) {
-	s := &dedupStream{dedupRun: r, inputs: slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-" })}
+	s := &dedupStream{dedupRun: r, opened: map[string]storage.Object{}, inputs: slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-" })}
 	r.WatchReader(ctx, r.o.out)
 	if err := r.Spare(r.o.out, append(s.inputs, r.o.state)...); err != nil {
 		return err
@@ -250,14 +250,16 @@ func (s *dedupStream) each(ctx context.Context, fn func(*passing) error) error {
 
 // named reads a file, with a state from where it was left.
 func (s *dedupStream) named(ctx context.Context, name string, fn func(*passing) error) (err error) {
-	src, err := s.Store().Open(ctx, storage.Object{Name: name})
+	object := s.opened[name]
+	object.Name = name
+	src, err := s.Store().Open(ctx, object) // the same in each reading
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
+	s.src, s.opened[name] = src, src.Object()
 	size := src.Object().Size
 	whole := io.NewSectionReader(src, 0, size)
-	s.src = src
 	if s.state == nil {
 		return s.input(ctx, whole, name, fn)
 	}
@@ -330,23 +332,6 @@ func (s *dedupStream) arrow(ctx context.Context, in io.Reader, name string, fn f
 	return err
 }
 
-// writeKept writes a record without some rows.
-func writeKept(w *arrowipc.Writer, rec arrow.Record, drop []uint32) error {
-	if len(drop) == 0 {
-		return w.Write(rec)
-	}
-	gone := make([]int, len(drop))
-	for i, row := range drop {
-		gone[i] = int(row)
-	}
-	kept, err := take.Record(memory.DefaultAllocator, rec, others(gone, int(rec.NumRows())))
-	if err != nil {
-		return err
-	}
-	defer kept.Release()
-	return w.Write(kept)
-}
-
 // textBatch is rows of text with the texts of their key and time columns.
 type textBatch struct {
 	in    answered
@@ -354,12 +339,15 @@ type textBatch struct {
 	ends  []int
 	lines []int
 	build *array.RecordBuilder
+
+	offset int64 // after the last row, and its line
+	line   int
 }
 
 // text passes on rows of text as they are.
 func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guessed bool, fn func(*passing) error) error {
 	columns := slices.Concat(s.of.Key, s.of.Time)
-	rows, err := s.openText(in, name, columns, guessed)
+	rows, base, err := s.openText(in, name, columns, guessed)
 	if err != nil {
 		return err
 	}
@@ -391,8 +379,11 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	if err != nil {
 		return err
 	}
-	b := &textBatch{in: rows, build: array.NewRecordBuilder(memory.DefaultAllocator, schema)}
+	b := &textBatch{in: rows, build: array.NewRecordBuilder(memory.DefaultAllocator, schema), offset: rows.Offset(), line: rows.Line()}
 	defer b.build.Release()
+	if s.state != nil {
+		s.place = func() error { return s.state.Read(name, s.src, base+b.offset, b.line) }
+	}
 	for err == nil {
 		if err = ctx.Err(); err == nil {
 			err = b.fill(len(columns))
@@ -412,6 +403,7 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	if err != io.EOF {
 		return err
 	}
+	b.offset, b.line = rows.Offset(), rows.Line() // past empty lines
 	return s.ended(rows, name)
 }
 
@@ -442,7 +434,8 @@ func (b *textBatch) fill(columns int) error {
 		if n := len(row); row[n-1] != '\n' && row[n-1] != '\r' {
 			b.text = append(b.text, '\n') // others may follow
 		}
-		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, b.in.Line())
+		b.offset, b.line = b.in.Offset(), b.in.Line()
+		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, b.line)
 	}
 	return nil
 }
@@ -465,76 +458,46 @@ func (b *textBatch) write(out io.Writer, drop []uint32) error {
 }
 
 // openText opens rows of text at the place where a state has left them, and writes their header.
-func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column, guessed bool) (answered, error) {
-	rows, header, err := s.answering(in, name, columns, guessed)
+// It returns the position in the input of what the rows count as their first byte.
+func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column, guessed bool) (_ answered, base int64, err error) {
+	total, err := s.Total()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	open := func(in io.Reader, guessed bool) (answered, []byte, error) {
+		return openAnswered(io.NopCloser(in), name, s.format, columns, s.of.Options.IgnoreCase, guessed, total)
+	}
+	rows, header, err := open(in, guessed)
+	if err != nil {
+		return nil, 0, err
 	}
 	if err := s.writeHeader(name, header); err != nil || s.state == nil {
-		return rows, err
+		return rows, 0, err
 	}
 	start := make([]byte, 4)
 	if n, _ := s.src.ReadAt(start, 0); bytes.HasPrefix(start[:n], []byte("\x1f\x8b")) || bytes.HasPrefix(start[:n], []byte("\x28\xb5\x2f\xfd")) {
 		e := faults.Unsupported(fault.At{File: name}, "compressed text with {State}, which cannot be read from a place in it")
-		return nil, errors.Join(e.WithHint("give plain text"), rows.Close())
+		return nil, 0, errors.Join(e.WithHint("give plain text"), rows.Close())
 	}
-	base := int64(0)
-	if d := s.state.Find(name); d != nil && d.Offset > 0 {
-		if err := rows.Close(); err != nil {
-			return nil, err
-		}
-		base = d.Offset - int64(len(header))
-		rest := io.NewSectionReader(s.src, d.Offset, s.src.Object().Size-d.Offset)
-		if rows, _, err = s.answering(io.MultiReader(bytes.NewReader(header), rest), name, columns, false); err != nil {
-			return nil, err
-		}
-		line, last := d.Line, make([]byte, 1)
-		if _, err := s.src.ReadAt(last, d.Offset-1); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		} else if last[0] != '\n' {
-			line-- // its end comes now
-		}
-		rows.Resume(line)
+	d := s.state.Find(name)
+	if d == nil || d.Offset == 0 {
+		return rows, 0, nil
 	}
-	s.place = func() error { return s.state.Read(name, s.src, base+rows.Offset(), rows.Line()) }
-	return rows, nil
-}
-
-// answering opens rows of text, and returns the text of their header.
-func (s *dedupStream) answering(in io.Reader, name string, columns []keys.Column, guessed bool) (answered, []byte, error) {
-	total, err := s.Total()
-	if err != nil {
-		return nil, nil, err
+	if err := rows.Close(); err != nil {
+		return nil, 0, err
 	}
-	ignoreCase := s.of.Options.IgnoreCase
-	if s.format == probeNDJSON {
-		paths := make([][]string, len(columns))
-		for i, c := range columns {
-			paths[i] = c.Path
-		}
-		rows, err := text.NewObjects(io.NopCloser(in), name, paths, ignoreCase, total)
-		return rows, nil, err
+	rest := io.NewSectionReader(s.src, d.Offset, s.src.Object().Size-d.Offset)
+	if rows, _, err = open(io.MultiReader(bytes.NewReader(header), rest), false); err != nil {
+		return nil, 0, err
 	}
-	rows, err := text.NewRows(io.NopCloser(in), name, textFormats[s.format], columns[0].Name(), guessed, total)
-	if err != nil {
-		return nil, nil, err
+	line, last := d.Line, make([]byte, 1)
+	if _, err := s.src.ReadAt(last, d.Offset-1); err != nil {
+		return nil, 0, errors.Join(err, rows.Close())
+	} else if last[0] != '\n' {
+		line-- // its end comes now
 	}
-	t := tableRows{rows, make([]int, len(columns))}
-	for i, c := range columns {
-		if s.format == probeLines && i > 0 {
-			return nil, nil, errors.Join(flags.Usagef("--key, --time: a line is one value (for lines of CSV, add --format csv)"), rows.Close())
-		} else if s.format == probeLines {
-			break
-		}
-		l := lineProber{prober: &prober{name: name, columns: []keys.Column{c}}}
-		l.options.IgnoreCase = ignoreCase
-		at, err := l.find(rows.Columns())
-		if err != nil {
-			return nil, nil, errors.Join(err, rows.Close())
-		}
-		t.columns[i] = at[0]
-	}
-	return t, rows.Header(), nil
+	rows.Resume(line)
+	return rows, d.Offset - int64(len(header)), nil
 }
 
 // writeHeader writes the header of the first input, which those of others must equal.
@@ -542,7 +505,7 @@ func (s *dedupStream) writeHeader(name string, header []byte) error {
 	if len(header) == 0 || !s.writing {
 		return nil
 	}
-	header = append(bytes.TrimRight(header, "\r\n"), '\n')
+	header = append(bytes.TrimRight(slices.Clone(header), "\r\n"), '\n')
 	if s.header == nil && s.state != nil && s.state.Length > 0 {
 		var err error
 		if s.header, err = s.file.Start(len(header)); err != nil {
