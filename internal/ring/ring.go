@@ -9,8 +9,9 @@
 //
 // The filters are of bloom.Split512, and interleaved bit by bit: the bits of all slots that a
 // hash selects in a lane stand beside each other. A look-up in all slots therefore reads eight
-// words, whose AND has a bit for each slot that may hold the key, within a block of one or two
-// KiB. (Bit-sliced signature files: Faloutsos and Chan, VLDB 1988.)
+// words, whose AND has a bit for each slot that may hold the key, within a block of some KiB.
+// (Bit-sliced signature files: Faloutsos and Chan, VLDB 1988.) Where the slots do not fill whole
+// bytes, each has several filters, its ways, among which hashes are divided.
 package ring
 
 import (
@@ -50,9 +51,10 @@ type Ring struct {
 	All bool
 
 	params Params
-	width  uint64 // bytes for the bits of all slots at one position
+	width  uint64 // bytes for the bits of all slots and ways at one position
+	ways   uint64
 	stride uint64 // bytes of a block of all slots
-	live   uint64 // a bit for each slot
+	slots  uint64 // the bits of way 0 in a word
 	bits   []byte
 	counts []uint64 // keys recorded, by slot
 	masks  []uint64 // of the hashes that are judged together
@@ -66,9 +68,11 @@ type Ring struct {
 func New(p Params) *Ring {
 	r := &Ring{params: p, counts: make([]uint64, p.Slots), masks: make([]uint64, together)}
 	r.Clock = Clock{slots: int64(p.Slots), jump: p.Jump}
-	r.width = p.width()
+	r.width, r.ways = p.layout()
 	r.stride = blockBits * r.width
-	r.live = ^uint64(0) >> (64 - p.Slots)
+	for slot := range uint64(p.Slots) {
+		r.slots |= 1 << (slot * r.ways)
+	}
 	words := hugepage.Words(p.Bytes() / 8)
 	r.bits = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), p.Bytes())
 	return r
@@ -104,10 +108,10 @@ func (r *Ring) judge(h uint64, slot int64) Verdict {
 	if v != Fresh {
 		return v
 	}
-	column := modulo(slot, int64(r.params.Slots))
+	in := modulo(slot, int64(r.params.Slots))
 	m := r.has(h)
-	if m == 0 || r.All && m>>column&1 == 0 {
-		r.record(h, column)
+	if m == 0 || r.All && m>>(in*r.ways+r.way(h))&1 == 0 {
+		r.record(h, in)
 	}
 	if m != 0 {
 		return Seen
@@ -123,8 +127,11 @@ func (r *Ring) has(h uint64) uint64 {
 	m &= word(block, (128+x>>46&63)*w) & word(block, (192+x>>40&63)*w)
 	m &= word(block, (256+x>>34&63)*w) & word(block, (320+x>>28&63)*w)
 	m &= word(block, (384+x>>22&63)*w) & word(block, (448+x>>16&63)*w)
-	return m & r.live
+	return m & (r.slots << r.way(h))
 }
+
+// way returns which filter of its slot a hash belongs to, by bits that lanes do not use.
+func (r *Ring) way(h uint64) uint64 { return h * spread & 0xffff * r.ways >> 16 }
 
 // block returns the block of a hash, with what is read past it.
 func (r *Ring) block(h uint64) []byte {
@@ -135,14 +142,14 @@ func (r *Ring) block(h uint64) []byte {
 
 func word(block []byte, at uint64) uint64 { return binary.LittleEndian.Uint64(block[at:]) }
 
-func (r *Ring) record(h, column uint64) {
+func (r *Ring) record(h, slot uint64) {
 	block := r.block(h)
-	x := h * spread
+	x, column := h*spread, slot*r.ways+r.way(h)
 	for lane := range uint64(lanes) {
 		bit := lane*64 + x>>(58-6*lane)&63
 		block[bit*r.width+column/8] |= 1 << (column % 8)
 	}
-	r.counts[column]++
+	r.counts[slot]++
 	r.entries++
 }
 
@@ -157,10 +164,12 @@ func (r *Ring) drop(n int64) {
 	}
 	gone := make([]byte, r.width)
 	for slot := r.newest - n + 1; slot <= r.newest; slot++ {
-		column := modulo(slot, int64(r.params.Slots))
-		gone[column/8] |= 1 << (column % 8)
-		r.entries -= r.counts[column]
-		r.counts[column] = 0
+		in := modulo(slot, int64(r.params.Slots))
+		for column := in * r.ways; column < (in+1)*r.ways; column++ {
+			gone[column/8] |= 1 << (column % 8)
+		}
+		r.entries -= r.counts[in]
+		r.counts[in] = 0
 	}
 	// A pattern of width words is one of whole positions.
 	keep := make([]uint64, r.width)
@@ -187,7 +196,7 @@ func (r *Ring) Fullest() uint64 { return slices.Max(r.counts) }
 // of a false positive in any of its filters, by the keys that they hold.
 func (r *Ring) Rate() float64 {
 	if r.rated == 0 || r.entries-r.rated > r.rated/128 {
-		r.rate, r.rated = rate(r.params.Blocks, r.counts), max(r.entries, 1)
+		r.rate, r.rated = rate(r.params.Blocks, r.ways, r.counts), max(r.entries, 1)
 	}
 	return r.rate
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -124,9 +125,9 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A ring of one slot hits exactly when a Bloom filter of the same geometry and size does.
+// A slot hits exactly when a Bloom filter of the same geometry and size does.
 func TestLikeBloom(t *testing.T) {
-	p := Params{Slots: 1, Blocks: 37, Expect: 1000, FPR: 0.01}
+	p := Params{Slots: 8, Width: time.Second, Blocks: 37, Expect: 1000, FPR: 0.01}
 	r := New(p)
 	f, err := bloom.New(bloom.Params{Geometry: bloom.Split512, Blocks: p.Blocks, Hash: bloom.Hash{ID: bloom.XXH3}})
 	if err != nil {
@@ -156,6 +157,20 @@ func TestAll(t *testing.T) {
 	got := r.Judge([]uint64{1, 1, 1, 1}, []int64{0, 3, 6, 10}, nil)
 	if want := []Verdict{Fresh, Seen, Seen, Fresh}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Whatever the number of slots, filters take little more than they need.
+func TestLayout(t *testing.T) {
+	for slots := 1; slots <= MostSlots; slots++ {
+		p := Params{Slots: slots}
+		width, ways := p.layout()
+		if used := float64(uint64(slots)*ways) / float64(8*width); width > 8 || ways < 1 || used > 1 || used < 0.8 {
+			t.Errorf("%d slots: %d bytes, %d ways", slots, width, ways)
+		}
+	}
+	if p := plan(t, 1, 1e6, 0.01); p.Bytes() > 1_500_000 {
+		t.Errorf("%d bytes for a million keys", p.Bytes())
 	}
 }
 
@@ -205,6 +220,20 @@ func TestState(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if _, _, err := Decode(bytes.NewReader(b), "x", -1, 100); !errors.Is(err, fault.ErrMemory) {
+		t.Error(err)
+	}
+}
+
+// The golden file, which never changes, is read and written as it is.
+func TestGolden(t *testing.T) {
+	want, err := os.ReadFile("testdata/v1.state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := state(t); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes that differ from the %d of the file", len(got), len(want))
+	}
+	if _, _, err := Decode(bytes.NewReader(want), "v1.state", int64(len(want)), 0); err != nil {
 		t.Error(err)
 	}
 }

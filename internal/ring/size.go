@@ -50,16 +50,29 @@ func Plan(w Window) (p Params, err error) {
 	if w.Jump > 0 {
 		p.Jump = max(int64(w.Jump/p.Width), 1)
 	}
+	_, ways := p.layout()
 	n := uint64(w.Slots)
-	p.Blocks = bloom.Split512.BlocksFor((w.Expect+n-1)/n, -math.Expm1(math.Log1p(-w.FPR)/float64(n)))
+	p.Blocks = bloom.Split512.BlocksFor((w.Expect+n*ways-1)/(n*ways), -math.Expm1(math.Log1p(-w.FPR)/float64(n)))
 	return p, nil
 }
 
-// width returns the bytes that the bits of all slots take at one position.
-func (p Params) width() uint64 { return uint64(p.Slots+7) / 8 }
+// layout returns how many bytes the bits of all slots take at one position, and how many filters
+// each slot has: as many as use these bytes best.
+func (p Params) layout() (width, ways uint64) {
+	n, used := uint64(p.Slots), 0.0
+	for w := (n + 7) / 8; w <= 8; w++ {
+		if u := float64(8*w/n*n) / float64(8*w); u > used {
+			width, ways, used = w, 8*w/n, u
+		}
+	}
+	return width, ways
+}
 
 // Bytes returns the size of the ring's bits in memory.
-func (p Params) Bytes() uint64 { return p.Blocks*blockBits*p.width() + pad }
+func (p Params) Bytes() uint64 {
+	width, _ := p.layout()
+	return p.Blocks*blockBits*width + pad
+}
 
 // Fits returns an error if the bits take more than a number of bytes; 0: no limit.
 func (p Params) Fits(most uint64) error {
@@ -70,11 +83,12 @@ func (p Params) Fits(most uint64) error {
 	return faults.Memory(fault.At{}, what, int64(min(p.Bytes(), math.MaxInt64)), int64(min(most, math.MaxInt64)), 1)
 }
 
-// rate returns the probability of a false positive in any of filters with so many keys.
-func rate(blocks uint64, counts []uint64) float64 {
+// rate returns the probability of a false positive in any of the slots with so many keys, of which
+// each way has its share.
+func rate(blocks, ways uint64, counts []uint64) float64 {
 	none := 0.0 // logarithm of the probability that there is none
 	for _, n := range counts {
-		none += math.Log1p(-bloom.Split512.FPR(blocks, n))
+		none += math.Log1p(-bloom.Split512.FPR(blocks, (n+ways-1)/ways))
 	}
 	return -math.Expm1(none)
 }
