@@ -447,3 +447,38 @@ func TestDedupAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who reads only the beginning of the output ends the run, without a crash.
+func TestDedupClosed(t *testing.T) {
+	cmd := exec.Command("bloomjoin", "dedup", "--quiet", "--key", "id", "--expect", "100")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte(`{"id":1}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	for i := range 100 { // until the process has ended
+		if _, err := fmt.Fprintf(in, "{\"id\":%d}\n", i); err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	in.Close()
+	if err := cmd.Wait(); err == nil || strings.Contains(said.String(), "internal") {
+		t.Errorf("%v: %s", err, &said)
+	}
+}

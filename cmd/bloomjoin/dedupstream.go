@@ -384,27 +384,31 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	if s.state != nil {
 		s.place = func() error { return s.state.Read(name, s.src, base+b.offset, b.line) }
 	}
-	for err == nil {
-		if err = ctx.Err(); err == nil {
-			err = b.fill(len(columns))
+	for err != io.EOF {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if len(b.ends) == 0 {
-			break
+		err = b.fill(len(columns))
+		if len(b.ends) > 0 { // also before an error
+			if err := b.pass(enc, !rows.Ready(), fn); err != nil {
+				return err
+			}
 		}
-		all := b.build.NewRecord()
-		rec := all.NewSlice(0, int64(len(b.ends)))
-		all.Release()
-		failed := fn(&passing{enc: enc, rec: rec, write: b.write, line: func(row int) int { return b.lines[row] }, pause: !rows.Ready()})
-		rec.Release()
-		if failed != nil {
-			return failed
+		if err != nil && err != io.EOF {
+			return err
 		}
-	}
-	if err != io.EOF {
-		return err
 	}
 	b.offset, b.line = rows.Offset(), rows.Line() // past empty lines
 	return s.ended(rows, name)
+}
+
+// pass calls fn with the batch.
+func (b *textBatch) pass(enc *dedups.Encoder, pause bool, fn func(*passing) error) error {
+	all := b.build.NewRecord()
+	defer all.Release()
+	rec := all.NewSlice(0, int64(len(b.ends)))
+	defer rec.Release()
+	return fn(&passing{enc: enc, rec: rec, write: b.write, line: func(row int) int { return b.lines[row] }, pause: pause})
 }
 
 // fill reads the rows that there are, at least one.
