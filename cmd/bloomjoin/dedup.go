@@ -214,7 +214,9 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 
 // checkState checks the flags of the output.
 func (o *dedupFlags) checkState(given func(flag string) bool, stream bool, args []string) error {
-	if o.out == "" && stream {
+	if o.out == "" && given("output") {
+		return flags.Usagef("-o: want the name of a file, a directory/, or - for standard output")
+	} else if o.out == "" && stream {
 		o.out = "-"
 	}
 	if stream && o.out != "-" {

@@ -19,10 +19,12 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -252,6 +254,54 @@ func TestLikeMap(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Files are read in their order, by any number of workers.
+func TestReadTogether(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for f := range 3 {
+		ids := make([]int64, 10_000)
+		for i := range ids {
+			ids[i] = int64(f*len(ids) + i)
+		}
+		name := filepath.Join(dir, fmt.Sprint(f, []string{".parquet", ".arrow", ".parquet"}[f]))
+		names = append(names, sourcetest.Write(t, name, 700, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "ts", Values: ids})))
+	}
+	files, err := source.Open(context.Background(), names, source.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close(files)
+	var want []byte
+	for _, threads := range []int{1, 8} {
+		var got []byte
+		sel := NewSelection(0)
+		err := Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), threads, func(h uint64) bool { return h%2 == 0 }, func(p source.Piece, rows *Rows) error {
+			sel.Drop(sel.Next(p, rows.Len), []uint32{uint32(rows.Len) - 1})
+			for i, row := range rows.At {
+				got = fmt.Appendln(got, row, rows.Hashes[i], rows.Slots[i], rows.Exact[i])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) || bytes.Count(got, []byte("\n")) != 30_000 {
+			t.Errorf("%d workers read something else", threads)
+		}
+		if rows := sel.Rows(files[2], 1, 698, 700, nil); !slices.Equal(rows, []uint32{698}) {
+			t.Errorf("rows %v stay", rows)
+		}
+	}
+	stop := errors.New("stop")
+	err = Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), 8, nil, func(source.Piece, *Rows) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // Rows are dropped exactly in several readings of the input.
@@ -48,7 +49,8 @@ func (s *Suspects) Add(rows *Rows) error {
 	s.rows += int64(len(rows.At))
 	s.bytes += rows.Bytes
 	if need := s.Bytes(); s.most > 0 && need > s.most {
-		return faults.Memory(fault.At{}, "keys that may have duplicates", need, s.most, 1)
+		return faults.Errorf("%w: %d keys that may have duplicates: want at most %s, got %s (raise {Memory}, or {Expect} if there are more keys)",
+			fault.ErrMemory, len(s.hashes), show.Size(s.most), show.Size(need))
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
@@ -190,7 +191,7 @@ func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
 func (e *Encoder) misfit() error {
 	at := fault.At{File: e.name, Column: e.of.Time[0].String()}
 	err := faults.Mismatch(at, "a time that does not parse", "one as 2024-01-31T18:00:00Z", "")
-	err.Err = keys.ErrMisfit
+	err.Err = quiet.Error{Err: keys.ErrMisfit}
 	if e.of.Unit > 0 {
 		err.Want = "a whole number, with {TimeUnit}"
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // Params determine a ring.
@@ -43,8 +44,8 @@ func Plan(w Window) (p Params, err error) {
 		return p, fmt.Errorf("a window of %v, a jump of %v: want no negative ones", w.Window, w.Jump)
 	case w.Window == 0 && w.Slots > 1:
 		return p, fmt.Errorf("%d slots without a window: want one slot", w.Slots)
-	case w.Window > 0 && (w.Window < time.Duration(w.Slots) || w.Window%time.Duration(w.Slots) != 0):
-		return p, fmt.Errorf("a window of %v: want one that %d slots divide into whole nanoseconds", w.Window, w.Slots)
+	case w.Window > 0 && (w.Window < time.Duration(w.Slots)*time.Microsecond || w.Window%time.Duration(w.Slots) != 0):
+		return p, fmt.Errorf("a window of %v: want one that %d slots divide into whole nanoseconds, at least 1,000 each", w.Window, w.Slots)
 	}
 	p.Width = w.Window / time.Duration(w.Slots)
 	if w.Jump > 0 {
@@ -79,8 +80,8 @@ func (p Params) Fits(most uint64) error {
 	if most == 0 || p.Bytes() <= most {
 		return nil
 	}
-	what := fmt.Sprintf("%d slots for %d keys at a rate of %g", p.Slots, p.Expect, p.FPR)
-	return faults.Memory(fault.At{}, what, int64(min(p.Bytes(), math.MaxInt64)), int64(min(most, math.MaxInt64)), 1)
+	return faults.Errorf("%w: filters for %d keys, at a rate of %g: want at most %s, got %s (raise {Memory} or {FPR}, or lower {Expect})",
+		fault.ErrMemory, p.Expect, p.FPR, show.Size(int64(min(most, math.MaxInt64))), show.Size(int64(p.Bytes())))
 }
 
 // rate returns the probability of a false positive in any of the slots with so many keys, of which
