@@ -18,8 +18,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -108,6 +110,7 @@ type dedupRun struct {
 	counts  dedups.Counts
 	judge   *dedups.Judge // without --exact
 	state   *dedups.State // nil: none
+	classes []string      // of the keys, after the first input
 	suspect int
 	rounds  uint64
 }
@@ -338,19 +341,25 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// agree compares the state with the options and the classes of an input's keys.
-func (r *dedupRun) agree(enc *dedups.Encoder) error {
-	if r.state == nil {
-		return nil
-	}
+// agree compares the classes of an input's keys with those of the inputs before it.
+func (r *dedupRun) agree(enc *dedups.Encoder, file string) error {
 	var classes []string
 	for _, c := range enc.Classes() {
 		classes = append(classes, string(c))
 	}
-	if err := r.state.Agree(r.options(), classes); err != nil {
-		return err
+	if r.state != nil {
+		if err := r.state.Agree(r.options(), classes); err != nil {
+			return err
+		}
+		r.state.Classes = classes
 	}
-	r.state.Classes = classes
+	if r.classes == nil {
+		r.classes = classes
+	}
+	if !slices.Equal(classes, r.classes) {
+		e := faults.Mismatch(keyscan.AtColumns(file, r.of.Key), "key class", strings.Join(r.classes, ", ")+" (the inputs before)", strings.Join(classes, ", "))
+		return e.WithHint("cast the key with {Key COL::TYPE}")
+	}
 	return nil
 }
 

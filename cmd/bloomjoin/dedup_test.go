@@ -421,6 +421,10 @@ func TestDedupTables(t *testing.T) {
 	if _, said, code := called(t, "", other...); code != session.ExitFailed || !strings.Contains(said, "want [bytes], got [integer]") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
+	both := []string{"dedup", "--key", "id", "-o", at("both.parquet"), at("log/a.parquet"), at("other/c.parquet")}
+	if _, said, code := called(t, "", both...); code != session.ExitFailed || !strings.Contains(said, "want bytes (the inputs before), got integer") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
 }
 
 // What has come is answered before more is waited for.

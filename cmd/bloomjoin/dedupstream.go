@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -48,6 +49,7 @@ type dedupStream struct {
 	out     io.Writer
 	file    *dedups.Appended // with a state
 	src     storage.Reader   // the current input, if it is a file
+	known   string           // its name in the state
 	opened  map[string]storage.Object
 	place   func() error // with a state: records how much of it is done
 	writing bool         // rows are written in this reading
@@ -263,7 +265,10 @@ func (s *dedupStream) named(ctx context.Context, name string, fn func(*passing) 
 	if s.state == nil {
 		return s.input(ctx, whole, name, fn)
 	}
-	if d := s.state.Find(name); d != nil {
+	if s.known, err = filepath.Abs(name); err != nil {
+		return err
+	}
+	if d := s.state.Find(s.known); d != nil {
 		if err := d.Check(name, src, size); err != nil {
 			return err
 		}
@@ -371,7 +376,7 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	schema := arrow.NewSchema(fields, nil)
 	enc, err := of.NewEncoder(name, schema)
 	if err == nil {
-		err = s.agree(enc)
+		err = s.agree(enc, name)
 	}
 	if err == nil && s.file != nil {
 		err = s.file.Ready()
@@ -382,7 +387,7 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	b := &textBatch{in: rows, build: array.NewRecordBuilder(memory.DefaultAllocator, schema), offset: rows.Offset(), line: rows.Line()}
 	defer b.build.Release()
 	if s.state != nil {
-		s.place = func() error { return s.state.Read(name, s.src, base+b.offset, b.line) }
+		s.place = func() error { return s.state.Read(s.known, s.src, base+b.offset, b.line) }
 	}
 	for err != io.EOF {
 		if err := ctx.Err(); err != nil {
@@ -483,7 +488,7 @@ func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column,
 		e := faults.Unsupported(fault.At{File: name}, "compressed text with {State}, which cannot be read from a place in it")
 		return nil, 0, errors.Join(e.WithHint("give plain text"), rows.Close())
 	}
-	d := s.state.Find(name)
+	d := s.state.Find(s.known)
 	if d == nil || d.Offset == 0 {
 		return rows, 0, nil
 	}

@@ -34,6 +34,11 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	if err := o.layout.Check(&r.keep, &r.out); err != nil {
 		return err
 	}
+	if o.state != "" {
+		if err := r.Spare(o.out, o.state); err != nil {
+			return err
+		}
+	}
 	var open source.Opening
 	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
 		return err
@@ -60,7 +65,7 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	for _, f := range r.files {
 		enc, err := r.of.NewEncoder(f.Name(), f.Schema())
 		if err == nil {
-			err = r.agree(enc)
+			err = r.agree(enc, f.Name())
 		}
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -44,7 +45,11 @@ func (a *Appended) Begin(ctx context.Context, s *State, r *ring.Ring, force bool
 	if err != nil {
 		return err
 	}
-	fresh := s.Output != a.file.Name()
+	name, err := filepath.Abs(a.file.Name())
+	if err != nil {
+		return err
+	}
+	fresh := s.Output != name
 	if fresh && info.Size() > 0 && !force {
 		return faults.Errorf("%s: %w, and is not that of this state ({Force} replaces it)", a.file.Name(), publish.ErrExists)
 	}
@@ -53,7 +58,7 @@ func (a *Appended) Begin(ctx context.Context, s *State, r *ring.Ring, force bool
 			return err
 		}
 	} else {
-		s.Output, s.Length, s.Tail = a.file.Name(), 0, 0
+		s.Output, s.Length, s.Tail = name, 0, 0
 	}
 	a.begin = func() error {
 		if fresh {

@@ -67,18 +67,8 @@ func LoadState(ctx context.Context, store storage.Storage, name string, most uin
 		e := faults.Mismatch(fault.At{File: name}, "kind of state", "that of a run of the command", "another")
 		return nil, nil, e.WithHint("name the file that {State} has written")
 	}
-	s.last, err = s.end(in)
+	s.last, err = s.stored(ctx)
 	return s, r, err
-}
-
-// end returns the last checksum of a state.
-func (s *State) end(in storage.Reader) ([]byte, error) {
-	b := make([]byte, 8)
-	_, err := in.ReadAt(b, max(in.Object().Size-int64(len(b)), 0))
-	if err == io.EOF {
-		err = nil
-	}
-	return b, err
 }
 
 // Commit replaces the file. The output must be durable up to its Length.
@@ -95,8 +85,7 @@ func (s *State) Commit(ctx context.Context, r *ring.Ring) error {
 		return err
 	}
 	defer func() { _ = w.Abort() }() // nothing after Commit
-	last := &ending{Writer: w}
-	out := bufio.NewWriterSize(last, 1<<20)
+	out := bufio.NewWriterSize(w, 1<<20)
 	if err := r.Encode(out, with); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -106,38 +95,30 @@ func (s *State) Commit(ctx context.Context, r *ring.Ring) error {
 	if err := w.Commit(s.last != nil); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	s.last = last.end
-	return nil
+	s.last, err = s.stored(ctx)
+	return err
 }
 
-// ending keeps the last bytes that were written.
-type ending struct {
-	io.Writer
-	end []byte
-}
-
-func (e *ending) Write(p []byte) (int, error) {
-	all := append(e.end, p[max(len(p)-8, 0):]...)
-	e.end = slices.Clone(all[max(len(all)-8, 0):])
-	return e.Writer.Write(p)
+// stored returns the last checksum of the file; nil: there is none.
+func (s *State) stored(ctx context.Context) (last []byte, err error) {
+	in, err := s.store.Open(ctx, storage.Object{Name: s.name})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	last = make([]byte, 8)
+	err = readAt(in, last, max(in.Object().Size-int64(len(last)), 0))
+	return last, errors.Join(err, in.Close())
 }
 
 // unchanged returns an error if another run has replaced the file.
 func (s *State) unchanged(ctx context.Context) error {
-	in, err := s.store.Open(ctx, storage.Object{Name: s.name})
-	if errors.Is(err, fs.ErrNotExist) && s.last == nil {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	end, err := s.end(in)
-	if err := errors.Join(err, in.Close()); err != nil {
-		return err
-	}
-	if !bytes.Equal(end, s.last) {
+	last, err := s.stored(ctx)
+	if err == nil && !bytes.Equal(last, s.last) {
 		return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
 	}
-	return nil
+	return err
 }
 
 // Agree returns an error if the state was made with other options or, unless classes is nil, keys.
