@@ -107,6 +107,7 @@ type dedupRun struct {
 	params  ring.Params
 	room    int64 // bytes for the ring, or for exact keys; 0: no limit
 	stream  bool
+	done    bool // by an earlier run, which was reported
 	counts  dedups.Counts
 	judge   *dedups.Judge // without --exact
 	state   *dedups.State // nil: none
@@ -126,7 +127,7 @@ func (c *cli) dedup(cmd *cobra.Command, o *dedupFlags, args []string) (err error
 	} else {
 		err = r.tables(cmd, args)
 	}
-	if err != nil || r.params.Slots == 0 { // or it was done already
+	if err != nil || r.done {
 		return err
 	}
 	return r.report()

@@ -98,7 +98,7 @@ func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
 	if r.files = r.all; len(r.files) > 0 {
 		return false, nil
 	}
-	r.params.Slots = 0
+	r.done = true
 	why := fmt.Errorf("all inputs are done, according to %s", r.o.state)
 	if _, err := r.Store().Stat(ctx, r.o.out); err != nil {
 		return false, fmt.Errorf("%w (%w: name new ones, or another state)", err, why)
@@ -117,7 +117,7 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 	all := source.Split(r.files, r.shard)
 	finished, err := r.finished(ctx, options)
 	if err != nil || finished && r.state == nil {
-		r.params.Slots = 0
+		r.done = true
 		return err
 	}
 	rows := int64(0)
@@ -131,7 +131,7 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 	r.end = end
 	read := func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error {
 		return dedups.Read(ctx, all, r.of, r.Threads, wanted, func(p source.Piece, rows *dedups.Rows) error {
-			if add != nil {
+			if add != nil && wanted == nil { // of several readings the first
 				add(int64(rows.Len))
 			}
 			return each(p, rows)
@@ -225,32 +225,35 @@ func (r *dedupRun) exactly(rows int64, read reading) (*dedups.Selection, error) 
 	left := room(s.Bytes())
 	r.suspect = s.Len()
 	for r.rounds = s.End(left); ; r.rounds *= 2 {
-		sel, full := dedups.NewSelection(rows), false
-		r.counts = dedups.Counts{}
-		for round := uint64(0); round < r.rounds && !full; round++ {
-			e := s.NewExact(r.params, dedups.Late(r.o.late), round, r.rounds, left)
-			first, drop := int64(0), []uint32(nil)
-			err := read(e.Wants, func(p source.Piece, rows *dedups.Rows) (err error) {
-				if full {
-					return nil // the rest of the reading is of no use, but rare
-				}
-				if drop, full, err = e.Drop(rows, drop[:0]); err != nil {
-					return err
-				}
-				if round == 0 {
-					first = sel.Next(p, rows.Len)
-				}
-				sel.Drop(first, drop)
-				first += int64(rows.Len)
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			r.counts.Add(e.Counts)
-		}
-		if !full {
-			return sel, nil
+		sel, err := r.compare(s, rows, left, read)
+		if !errors.Is(err, dedups.ErrFull) || r.rounds > uint64(s.Len()) {
+			return sel, err
 		}
 	}
+}
+
+// compare decides about all rows in rounds.
+func (r *dedupRun) compare(s *dedups.Suspects, rows, room int64, read reading) (*dedups.Selection, error) {
+	sel, drop := dedups.NewSelection(rows), []uint32(nil)
+	r.counts = dedups.Counts{}
+	for round := range r.rounds {
+		e := s.NewExact(r.params, dedups.Late(r.o.late), round, r.rounds, room)
+		first := int64(0)
+		err := read(e.Wants, func(p source.Piece, rows *dedups.Rows) (err error) {
+			if drop, err = e.Drop(rows, drop[:0]); err != nil {
+				return err
+			}
+			if round == 0 {
+				first = sel.Next(p, rows.Len)
+			}
+			sel.Drop(first, drop)
+			first += int64(rows.Len)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.counts.Add(e.Counts)
+	}
+	return sel, nil
 }

@@ -224,7 +224,7 @@ func TestLikeMap(t *testing.T) {
 					for round := range c.rounds {
 						e := s.NewExact(p, late, round, c.rounds, 0)
 						read(e.Wants, func(first int64) (err error) {
-							if drop, _, err = e.Drop(&rows, drop[:0]); err != nil {
+							if drop, err = e.Drop(&rows, drop[:0]); err != nil {
 								return err
 							}
 							if round == 0 {
@@ -368,8 +368,8 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.NewExact(p, Keep, 0, 1, 10)
-	if _, full, err := e.Drop(r, nil); !full || err != nil {
-		t.Error(full, err)
+	if _, err := e.Drop(r, nil); !errors.Is(err, ErrFull) {
+		t.Error(err)
 	}
 	r.Hashes = []uint64{8, 8}
 	if err := s.Add(r); !errors.Is(err, fault.ErrMemory) {

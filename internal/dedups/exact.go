@@ -1,6 +1,8 @@
 package dedups
 
 import (
+	"fmt"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
@@ -21,6 +23,9 @@ const (
 	suspectBytes = 32
 	entryBytes   = 64
 )
+
+// ErrFull means that the keys of a round exceed the budget: more rounds are needed.
+var ErrFull = fmt.Errorf("%w: keys that may have duplicates", fault.ErrMemory)
 
 // Suspects are the hashes of keys that may have duplicates.
 type Suspects struct {
@@ -96,8 +101,8 @@ func (e *Exact) Wants(h uint64) bool {
 }
 
 // Drop appends the rows to drop of this round, ascending; the first round also drops those that
-// cannot be judged. It returns full if the keys exceed the budget.
-func (e *Exact) Drop(rows *Rows, drop []uint32) (_ []uint32, full bool, err error) {
+// cannot be judged. The error is ErrFull if the keys exceed the budget.
+func (e *Exact) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
 	e.verdicts = e.verdicts[:0]
 	for i := range rows.At {
 		v, _ := e.clock.Place(rows.Slots[i])
@@ -118,13 +123,12 @@ func (e *Exact) Drop(rows *Rows, drop []uint32) (_ []uint32, full bool, err erro
 		e.verdicts = append(e.verdicts, v)
 	}
 	if e.most > 0 && e.held > e.most {
-		return nil, true, nil
+		return nil, ErrFull
 	}
 	if e.round > 0 && len(rows.NoTime) > 0 {
 		some := *rows
 		some.NoTime = nil
 		rows = &some
 	}
-	drop, err = e.Counts.add(rows, e.late, e.verdicts, drop)
-	return drop, false, err
+	return e.Counts.add(rows, e.late, e.verdicts, drop)
 }
