@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -323,6 +324,9 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 	}
 	j := &dedups.Judge{Late: dedups.Late(r.o.late)}
 	if r.o.state != "" {
+		if err := objects.Sweep(ctx, r.Store(), r.o.state); err != nil { // what killed runs have left
+			return err
+		}
 		if r.state, j.Ring, err = dedups.LoadState(ctx, r.Store(), r.o.state, uint64(max(r.room, 0))); err != nil {
 			return err
 		}

@@ -310,6 +310,9 @@ func TestDedupKilled(t *testing.T) {
 		if !bytes.Equal(read(t, at("out")), read(t, at("want"))) {
 			t.Errorf("%s: another output after %d kills", format, died)
 		}
+		if left := names(t, dir); len(left) != 5 { // inputs, outputs and the state
+			t.Errorf("%s: %q are left", format, left)
+		}
 		t.Logf("%s: %d kills", format, died)
 		if died == 0 {
 			t.Error("nothing was killed: the test shows nothing")
