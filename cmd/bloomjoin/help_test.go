@@ -219,6 +219,7 @@ func TestBadValues(t *testing.T) {
 		"merge":   "merge -o f.bjf nowhere",
 		"scan":    "scan --filter nowhere -o o.parquet nowhere",
 		"probe":   "probe --filter nowhere",
+		"dedup":   "dedup --key k -o o.parquet nowhere",
 		"size":    "size --keys 1e6",
 		"update":  "update --key k --add nowhere -o f.bjf nowhere",
 		"sketch":  "sketch --key k -o f.bjs nowhere",
@@ -242,6 +243,8 @@ func TestBadValues(t *testing.T) {
 		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"}, "progress-interval": {"0s", "9ms", "-1s", "30", "x"}, "log-format": {"xml", ""},
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
+		"time": {"a,", "a,b", ""}, "time-unit": {"h", ""}, "window": {"x", "-1h", "0s"}, "slots": {"0", "65", "x"}, "rate": {"0", "-1", "x"}, "late": {"maybe", ""}, "max-jump": {"x", "-1s"},
+		"checkpoint": {"0s", "x", "1m"}, "state": {""}, // also right ones, since there is no time and no state
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
 	free := []string{"against", "filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from"} // any value may be right

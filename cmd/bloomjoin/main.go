@@ -84,7 +84,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetUsageFunc(flags.PrintUsage)
 	c.CommonFlags(root)
 	sketch := c.sketchCmd()
-	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.updateCmd(), c.scanCmd(), c.probeCmd(), sketch, c.commitCmd(), c.inputsCmd(), c.findCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.updateCmd(), c.scanCmd(), c.probeCmd(), c.dedupCmd(), sketch, c.commitCmd(), c.inputsCmd(), c.findCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  flags.NoArguments,

@@ -35,6 +35,8 @@ type answered interface {
 	// Ready reports whether Next will certainly not wait.
 	Ready() bool
 	Line() int
+	Offset() int64
+	Resume(line int)
 	// Value returns the text of a key column of the row, false if it is NULL.
 	Value(key int) (text []byte, ok bool, err error)
 	Close() error
@@ -134,53 +136,61 @@ func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed
 
 // open opens the rows, and writes their header.
 func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
+	l.masks = [2]string{"0\n", "1\n"}
 	if format == probeNDJSON {
 		l.masks = [2]string{"false\n", "true\n"}
-		paths := make([][]string, len(l.columns))
-		for i, c := range l.columns {
+	}
+	rows, header, err := openAnswered(in, l.name, format, l.columns, l.options.IgnoreCase, guessed, l.memory)
+	if l.in = rows; err == nil && !l.mask {
+		_, err = l.out.Write(header)
+	}
+	return err
+}
+
+// openAnswered opens rows of text with some columns, and returns the text of their header.
+func openAnswered(in io.ReadCloser, name, format string, columns []keys.Column, ignoreCase, guessed bool, memory int64) (answered, []byte, error) {
+	if format == probeNDJSON {
+		paths := make([][]string, len(columns))
+		for i, c := range columns {
 			paths[i] = c.Path
 		}
-		o, err := text.NewObjects(in, l.name, paths, l.options.IgnoreCase, l.memory)
-		l.in = o
-		return err
+		o, err := text.NewObjects(in, name, paths, ignoreCase, memory)
+		return o, nil, err
 	}
-	l.masks = [2]string{"0\n", "1\n"}
-	column := l.columns[0].Name()
-	if format == probeLines && len(l.columns) > 1 {
-		return flags.Usagef("--key %s: a line is one value, and the key has %d columns (for lines of CSV, add --format csv)", keys.ColumnsString(l.columns), len(l.columns))
+	if format == probeLines && len(columns) > 1 {
+		return nil, nil, flags.Usagef("--key %s: a line is one value, and the key has %d columns (for lines of CSV, add --format csv)", keys.ColumnsString(columns), len(columns))
 	}
-	rows, err := text.NewRows(in, l.name, textFormats[format], column, guessed, l.memory)
+	rows, err := text.NewRows(in, name, textFormats[format], columns[0].Name(), guessed, memory)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	t := tableRows{rows, []int{0}}
 	if format != probeLines {
-		if t.columns, err = l.find(rows.Columns()); err != nil {
-			return errors.Join(err, rows.Close())
+		if t.columns, err = columnsIn(name, rows.Columns(), columns, ignoreCase); err != nil {
+			return nil, nil, errors.Join(err, rows.Close())
 		}
 	}
-	l.in = t
-	if !l.mask {
-		_, err = l.out.Write(rows.Header())
-	}
-	return err
+	return t, rows.Header(), nil
 }
 
 // textFormats are the formats of rows that have columns.
 var textFormats = map[string]text.Format{probeLines: text.Lines, probeCSV: text.CSV, probeTSV: text.TSV}
 
-// find returns the columns of the keys.
-func (l *lineProber) find(names []string) ([]int, error) {
+// columnsIn returns the positions of columns among names.
+func columnsIn(file string, names []string, columns []keys.Column, ignoreCase bool) (at []int, err error) {
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
 		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
 	}
-	// Types are checked where texts are encoded.
-	enc, err := keys.NewEncoder(arrow.NewSchema(fields, nil), l.columns, keys.Options{IgnoreCase: l.options.IgnoreCase})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
+	schema := arrow.NewSchema(fields, nil)
+	for _, c := range columns {
+		f, err := c.Resolve(schema, ignoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		at = append(at, f.Index[0])
 	}
-	return enc.Columns(), nil
+	return at, nil
 }
 
 // lineTypes are the types that texts are cast to for the filter's class.

@@ -24,6 +24,7 @@ var Limits = []Limit{
 	{Of: "names in codec/bloom", Max: 18, Why: "a filter of hashes, for programs that have their own"},
 	{Of: "names in codec/exact", Max: 8, Why: "one type with its operations"},
 	{Of: "names in dataset", Max: 59, Why: "formats, workers, matches, what was written: the words that programs and all packages share"},
+	{Of: "names in dedup", Max: 14, Why: "a ring of filters, its size, and where it is kept"},
 	{Of: "names in fault", Max: 25, Why: "an error's place and parts, for programs that branch on them"},
 	{Of: "names in filterbuild", Max: 65, Why: "builds, merges and set operations, with options and a report"},
 	{Of: "names in join", Max: 83, Why: "options and figures of joins and plans"},

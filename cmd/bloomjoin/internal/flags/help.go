@@ -163,7 +163,7 @@ func writeFlags(w io.Writer, g *pflag.FlagSet) {
 		if value != "" {
 			name += " " + value
 		}
-		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "0s" && f.DefValue != "false" && f.DefValue != "[]" {
 			what += " (default " + f.DefValue + ")"
 		}
 		lines, width = append(lines, [2]string{name, what}), max(width, len(name))
