@@ -236,7 +236,7 @@ func TestDoor(t *testing.T) {
 		}
 	}
 	if want := []string{
-		"codec.Filter", "bloom.Filter", "exact.Set", "dataset.PinnedSchema", "filterbuild.Builder", "filterbuild.Worker", "join.Join", "key.Values", "partition.File", "partition.Inputs",
+		"codec.Filter", "bloom.Filter", "exact.Set", "dataset.PinnedSchema", "filterbuild.Builder", "filterbuild.Worker", "join.Join", "key.Values", "partition.File", "partition.Inputs", "sketch.Sketch",
 	}; !slices.Equal(handles, want) {
 		t.Errorf("handles are %q: want %q", handles, want)
 	}

@@ -49,6 +49,9 @@ const (
 	KindAuto  = Kind(filters.KindAuto)  // of a build: the smaller one
 	KindBloom = Kind(filters.KindBloom) // bits of a Bloom filter
 	KindExact = Kind(filters.KindExact) // an exact set of integers
+	// KindCounting is a Bloom filter with a counter of four bits in place of each bit, so that
+	// keys can be removed from it (Fan et al., "Summary Cache", 2000).
+	KindCounting = Kind(filters.KindCounting)
 )
 
 // String returns the name used on the command line and in reports.
@@ -60,6 +63,17 @@ type Limits struct {
 	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
 	// allocated.
 	MaxBytes uint64
+	// Counters loads the counters of a counting filter, five times the bits, without which it
+	// can be asked, but neither changed nor written.
+	Counters bool
+	// Unread makes Load return a mapped filter at once, whatever its size. Each MiB of it is
+	// verified when a key is first looked up there, and a damaged one is an error of that
+	// call; Bloom and what needs all bits verify the rest first.
+	Unread bool
+}
+
+func (l Limits) in() filters.Limits {
+	return filters.Limits{MaxBytes: l.MaxBytes, Counters: l.Counters, Unread: l.Unread}
 }
 
 // Options says how a filter is written. The content does not depend on them.
@@ -78,7 +92,7 @@ type Options struct {
 // The caller must close the filter, and must do so before publishing results that depend on
 // it: an error of [Filter.Close] means that the file changed in the meantime.
 func Load(ctx context.Context, store storage.Source, name string, lim Limits) (*Filter, error) {
-	f, err := filters.Load(ctx, store, name, filters.Limits{MaxBytes: lim.MaxBytes})
+	f, err := filters.Load(ctx, store, name, lim.in())
 	return (*Filter)(f), err
 }
 
@@ -97,7 +111,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 // for errors. Memory holds the payload, less than 32 MiB in addition and, while an exact set
 // is read, its bytes.
 func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
-	f, err := filters.Decode(r, size, name, filters.Limits{MaxBytes: lim.MaxBytes})
+	f, err := filters.Decode(r, size, name, lim.in())
 	return (*Filter)(f), err
 }
 
@@ -119,10 +133,11 @@ func (f *Filter) KeyNames() []string { return f.in().KeyNames() }
 func (f *Filter) KeyClasses() []string { return f.in().KeyClasses() }
 
 // Normalize returns the rules that are applied to strings: some of "trim", "lower" and
-// "uuid", in this order, separated by commas; empty: none.
+// one of "uuid", "url" and "url-host", in this order, separated by commas; empty: none.
 func (f *Filter) Normalize() string { return f.in().Facts().Rule }
 
-// Added returns the number of keys that were added, duplicates counted.
+// Added returns the number of keys that were added, duplicates counted; of a counting filter,
+// those that are in.
 func (f *Filter) Added() uint64 { return f.in().Facts().Keys }
 
 // Sealed reports whether the filter is complete. One that is not is part of a build, and
@@ -184,7 +199,7 @@ func (f *Filter) UnmarshalBinary(file []byte) error {
 	if f == nil || f.Kind() != 0 {
 		return fmt.Errorf("%w: UnmarshalBinary needs a new Filter", ErrInvalid)
 	}
-	g, err := Decode(bytes.NewReader(file), int64(len(file)), "the bytes of a filter", Limits{})
+	g, err := Decode(bytes.NewReader(file), int64(len(file)), "the bytes of a filter", Limits{Counters: true})
 	if err != nil {
 		return err
 	}
@@ -201,7 +216,8 @@ func (f *Filter) Count() bloom.Cardinality { return bloom.Cardinality(f.in().Cou
 // exact set, NaN without a payload, as after Close of a mapped one.
 func (f *Filter) FPR() float64 { return f.in().FPR() }
 
-// Bytes returns the size of the payload in memory, for an exact set with its index.
+// Bytes returns the size of the payload in memory, for an exact set with its index, for
+// counters with their bits.
 func (f *Filter) Bytes() uint64 { return f.in().Bytes() }
 
 // Digest returns the identity of the filter. Two filters have the same digest exactly if
@@ -212,7 +228,7 @@ func (f *Filter) Bytes() uint64 { return f.in().Bytes() }
 // one before.
 func (f *Filter) Digest() ([32]byte, error) { return f.in().Digest() }
 
-// Bloom returns the payload of a Bloom filter, else nil. The hashes are those that FORMAT.md
+// Bloom returns the bits of a Bloom filter or of a counting one, else nil. The hashes are those that FORMAT.md
 // specifies. If the filter is loaded from a file, the payload must not be used once Close has
 // been called.
 func (f *Filter) Bloom() *bloom.Filter { return (*bloom.Filter)(f.in().Bloom()) }

@@ -85,3 +85,22 @@ func ExampleFilter_MarshalBinary() {
 	// true <nil>
 	// invalid filter: UnmarshalBinary needs a new Filter
 }
+
+// A counting filter takes a fifth of the memory where it is only asked.
+func ExampleLimits() {
+	ctx, name := context.Background(), "../internal/filters/testdata/golden/counting-set.bjf"
+	for _, lim := range []codec.Limits{{MaxBytes: 1 << 30}, {MaxBytes: 1 << 30, Counters: true}} {
+		f, err := codec.Load(ctx, storage.Local(), name, lim)
+		if err != nil {
+			log.Fatal(err)
+		}
+		_, err = f.MarshalBinary()
+		fmt.Println(f.Kind(), f.Bytes(), "bytes, can be written:", err == nil)
+		if err := f.Close(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// counting 1440 bytes, can be written: false
+	// counting 7200 bytes, can be written: true
+}

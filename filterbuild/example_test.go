@@ -2,6 +2,7 @@ package filterbuild_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -170,4 +171,72 @@ func ExampleCombine() {
 	fmt.Println(both.Count().Keys, gone.Count().Keys)
 	// Output:
 	// 4 2
+}
+
+// Keys are removed from a counting filter, of which a plain one is made at last.
+func ExampleUpdate() {
+	ctx := context.Background()
+	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "user::string", Kind: codec.KindCounting, Multiset: true, Expect: 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	if err := filterbuild.AddSeq(ctx, b, slices.Values([]string{"ada", "bob", "eve"})); err != nil {
+		log.Fatal(err)
+	}
+	f, _, err := b.Finish(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if f, err = filterbuild.Update(ctx, f, key.Strings([]string{"eve"}), key.Strings([]string{"kim"})); err != nil {
+		log.Fatal(err)
+	}
+	_, err = filterbuild.Update(ctx, f, key.Strings([]string{"eve"}), key.Values{})
+	fmt.Println(errors.Is(err, filterbuild.ErrMissing), err)
+	plain, err := filterbuild.Plain(f)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(plain.Kind(), "filter of", plain.Added(), "keys")
+	fmt.Println(plain.Contains(key.Strings([]string{"ada", "bob", "eve", "kim"}), nil))
+	// Output:
+	// true keys to remove are not in the filter: 1 of 1
+	// bloom filter of 3 keys
+	// [true true false true] <nil>
+}
+
+// A blacklist lets all known good hosts pass, and is asked about hosts and URLs.
+func ExampleBuildAgainst() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	var bad, good strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&bad, "bad%d.example\n", i)
+		fmt.Fprintf(&good, "https://www.good%d.example/\n", i)
+	}
+	var files []*partition.File
+	for name, text := range map[string]string{"bad.txt": bad.String(), "good.txt": good.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, name := range []string{"bad.txt", "good.txt"} {
+		opened, err := partition.Open(ctx, []string{filepath.Join(dir, name)}, partition.OpenOptions{Text: true, Column: "host"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer partition.Close(opened)
+		files = append(files, opened...)
+	}
+	f, report, err := filterbuild.BuildAgainst(ctx, files[:1], files[1:], filterbuild.Options{Key: "host", Normalize: "url-host", FPR: 0.05})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rows, err := f.Probe(key.Strings([]string{"http://a.bad7.example/x", "good7.example", "BAD8.example"}), nil)
+	fmt.Println(report.KnownInSet, report.Exceptions > 0, rows, err)
+	// Output: 0 true [0 2] <nil>
 }

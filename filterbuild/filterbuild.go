@@ -56,6 +56,8 @@ var (
 	ErrUncounted = builds.ErrUncounted
 	// ErrRate: more false positives than asked for.
 	ErrRate = builds.ErrRate
+	// ErrMissing: keys to remove are not in the filter.
+	ErrMissing = builds.ErrMissing
 )
 
 // Options are the options of a build. Only Key is required.
@@ -79,10 +81,10 @@ type Options struct {
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
 	// it is an error.
 	NullMisfits bool
-	// Normalize names the rules applied to strings in the key: some of trim,
-	// lower and uuid, separated by commas; see FORMAT.md of package codec. They
-	// are recorded in the filter and apply to everything it is compared with.
-	// Under uuid, an ID that is not a UUID is an error.
+	// Normalize names the rules applied to strings in the key: some of trim and
+	// lower and one of uuid, url and url-host, separated by commas; see FORMAT.md of
+	// package codec. They are recorded in the filter and apply to everything it is
+	// compared with. An ID that is not a UUID, or has no host, is an error.
 	Normalize string
 	// FPR is the requested false-positive rate; 0: chosen by the number of
 	// keys. MaxSize limits the bits in bytes instead; 0: no limit. At most one
@@ -90,6 +92,9 @@ type Options struct {
 	FPR     float64
 	MaxSize uint64
 	Kind    codec.Kind
+	// Multiset makes a counting filter count a key each time that it is added, so that as many
+	// removals remove it. Otherwise it is a set: adding a key that seems to be in does nothing.
+	Multiset bool
 	// Geometry of a Bloom filter; 0: Split512, which is smaller, for rates up
 	// to 0.1 %, otherwise Split256, which is faster. The rate alone decides, so
 	// all shards choose the same.
@@ -99,7 +104,8 @@ type Options struct {
 	Seed uint64
 	// Expect is an upper bound on the number of keys. 0: the number of rows,
 	// or, where that is not known in advance (text files, keys from a program),
-	// the number of keys, which then wait until all are read.
+	// the number of keys, which then wait until all are read; for a counting set, the
+	// number of different keys.
 	Expect uint64
 	// Uncounted means that an unknown part of the rows is added, so the number
 	// of keys is counted while they are added. Expect is then ignored.
@@ -148,6 +154,9 @@ type Report struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
+	// With [BuildAgainst], distinct known keys that are IDs, too, and pass; and those that
+	// would pass by mistake, and do not.
+	KnownInSet, Exceptions uint64
 }
 
 // String returns the report in one line, as the command prints it.
@@ -160,6 +169,24 @@ func (r Report) String() string { return builds.Figures(r).String() }
 func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.Filter, Report, error) {
 	stopped.Needs(ctx, "filterbuild.Build")
 	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
+	if err != nil {
+		return nil, Report{}, err
+	}
+	f, r, err := plan.Build(ctx)
+	return (*codec.Filter)(f), Report(r.Figures), err
+}
+
+// BuildAgainst is [Build] of a filter that known good keys do not pass, unless they are IDs:
+// its false positives among them are found and stored, as FORMAT.md of package codec says.
+// The key columns of known are named as those of files, which are read twice; a file that can
+// be read only once is an error. The false positives of up to 330 million keys at a rate of
+// 0.1 % fit into the file. A partial filter has to be merged with [MergeAgainst].
+func BuildAgainst(ctx context.Context, files, known []*partition.File, opts Options) (*codec.Filter, Report, error) {
+	stopped.Needs(ctx, "filterbuild.BuildAgainst")
+	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
+	if err == nil {
+		err = plan.SetKnown(door.In(known))
+	}
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -343,6 +370,16 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, lim c
 	return (*codec.Filter)(f), err
 }
 
+// MergeAgainst is [MergeFiles] for partial filters of [BuildAgainst], with the same known
+// keys. It returns the filter that one build would.
+func MergeAgainst(ctx context.Context, store storage.Source, names []string, known []*partition.File, lim codec.Limits) (*codec.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.MergeAgainst")
+	f, _, err := builds.MergeAgainst(ctx, store, names, filters.Limits{MaxBytes: lim.MaxBytes}, func(f *filters.Filter) (*builds.Known, error) {
+		return builds.KnownOf(f, door.In(known), 0)
+	})
+	return (*codec.Filter)(f), err
+}
+
 // SetOp is an operation on sealed filters.
 type SetOp string
 
@@ -361,6 +398,10 @@ const (
 	// false positives, which may be keys of the difference, and bits that keys share cannot
 	// be cleared.
 	Difference = SetOp(builds.Difference)
+	// Subtract takes the keys of counting filters from the first one, which must have them: the
+	// counters are then those of a build without the keys, unless some are saturated. Keys of
+	// the others that are not in are noticed only if a counter would fall below 0.
+	Subtract = SetOp(builds.Subtract)
 )
 
 // Combine applies op to sealed filters over the same kind of key. If all are
@@ -378,6 +419,9 @@ const (
 // and so has a difference. Exact sets become bits of that size once the bits
 // are the better filter. A union that would lose room is refused.
 //
+// Counting filters can be united with each other if they are multisets, whose copies of a key
+// add up, and subtracted. Their capacities and rates must be the same.
+//
 // A union or intersection of one filter, or of several with one digest, is the first of
 // them itself. Otherwise the result shares no memory with the filters. They do not change.
 func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
@@ -391,4 +435,27 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (*codec.Filter, error) {
 	f, err := builds.CombineFiles(ctx, store, builds.SetOp(op), names, filters.Limits{MaxBytes: lim.MaxBytes})
 	return (*codec.Filter)(f), err
+}
+
+// Update returns a counting filter from which keys are removed, and to which others are then
+// added; f does not change. The order of the values does not matter, and what is in is judged
+// before each of the two steps. In a set, a value counts once, and one that seems to be in is
+// not added. If it only seems so, as happens at the rate of [codec.Filter.FPR], it is lost once
+// keys that share its counters are removed, and its own removal may lose such keys. Multisets
+// lose no key as long as only keys that are in are removed.
+//
+// Keys to remove that are certainly not in are an error that wraps [ErrMissing]. Others that
+// are not in look like members at the rate of FPR: removing one makes counters too low, so
+// keys that share them may be lost.
+func Update(ctx context.Context, f *codec.Filter, remove, add key.Values) (*codec.Filter, error) {
+	g, err := builds.UpdateValues(ctx, (*filters.Filter)(f), keys.Values(remove), keys.Values(add))
+	return (*codec.Filter)(g), err
+}
+
+// Plain returns the Bloom filter of a finished counting filter: its bits are those of a build
+// from the keys that are in with the same Expect and rate in [bloom.Split256], if no counter is
+// saturated. It has neither registers nor a key range.
+func Plain(f *codec.Filter) (*codec.Filter, error) {
+	g, err := builds.Plain((*filters.Filter)(f))
+	return (*codec.Filter)(g), err
 }

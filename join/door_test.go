@@ -62,14 +62,14 @@ func names(t *testing.T, v reflect.Value) (all []string) {
 }
 
 // Each option reaches the room, and each figure of a report comes out of it. Only the
-// command sets Prepares.
+// command sets Prepares, UnreadRows and UnreadNulls.
 func TestNothingIsLostAtTheDoor(t *testing.T) {
 	var o Options
 	fill(t, reflect.ValueOf(&o).Elem())
 	in := o.in()
-	in.Prepares = func(bool, int64) {}
+	in.Prepares, in.UnreadRows, in.UnreadNulls = func(bool, int64) {}, 1, 1
 	mine, rooms := names(t, reflect.ValueOf(o)), names(t, reflect.ValueOf(in))
-	if want := slices.Sorted(slices.Values(append(mine, "Prepares"))); !slices.Equal(rooms, want) {
+	if want := slices.Sorted(slices.Values(append(mine, "Prepares", "UnreadRows", "UnreadNulls"))); !slices.Equal(rooms, want) {
 		t.Errorf("the room has options %q, want %q", rooms, want)
 	}
 

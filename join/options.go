@@ -74,8 +74,8 @@ type Options struct {
 	Type     Type     // empty: Semi
 	Strategy Strategy // empty: Auto
 	// Normalize names the rule by which strings in the keys of both sides are
-	// normalised before they are compared: some of trim, lower and uuid,
-	// separated by commas; see FORMAT.md of package codec. The rows of the answer
+	// normalised before they are compared: some of trim and lower and one of
+	// uuid and url, separated by commas; see FORMAT.md of package codec. The rows of the answer
 	// keep their values. Under uuid, an ID that is not a UUID is an error, and a
 	// log key that is not one matches nothing.
 	Normalize string

@@ -22,8 +22,8 @@ type ScanOptions struct {
 	Match []dataset.Match
 	Any   bool
 	// Normalize names the rule that normalizes the log's strings before they are
-	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
-	// package codec. It must be the rule with which the filters were built. Filters
+	// compared: some of trim and lower and one of uuid, url and url-host, separated by
+	// commas; see FORMAT.md of package codec. It must be the rule with which the filters were built. Filters
 	// over keys without strings fit any rule, if another filter has that rule.
 	Normalize string
 	// Columns are the top-level columns to keep, in order; nil means all. Each file

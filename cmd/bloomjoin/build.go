@@ -29,6 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags holds the flags of build.
@@ -36,7 +37,9 @@ type buildFlags struct {
 	key, tempDir, normalize, maxSize, kind, geometry, shard, out, keyRange string
 	fpr                                                                    float64
 	expect, capacity                                                       flags.Count
-	uncompressed, noKeyRange, strict, dryRun                               bool
+	uncompressed, noKeyRange, strict, dryRun, multiset                     bool
+	from                                                                   string
+	against                                                                []string
 	ids                                                                    flags.IDs
 	keys                                                                   flags.Keys
 	inputs                                                                 flags.Inputs
@@ -53,6 +56,9 @@ func (c *cli) buildCmd() *cobra.Command {
 		Annotations: flags.Docs("commands.md#build"),
 		Args:        o.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.from != "" {
+				return c.buildPlain(cmd, &o)
+			}
 			if o.dryRun {
 				return c.dryBuild(cmd, &o, args)
 			}
@@ -72,12 +78,16 @@ func (c *cli) buildCmd() *cobra.Command {
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		flags.AddRate(f, &o.fpr, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
+		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
-		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
+		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom, exact or counting (keys can be removed)")
+		f.BoolVar(&o.multiset, "multiset", false, "count each addition of a key, in a counting filter (default: a key is in once)")
+		f.StringVar(&o.from, "from", "", "`FILTER` make the plain filter of a counting one, in place of IDs")
+
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
 		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
 		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
+		addAgainst(f, &o.against)
 		f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` to store the smallest and largest key, with which scans skip data: on, off, auto (not of text and binary)")
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
 		f.Lookup("no-key-range").Hidden = true
@@ -93,6 +103,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	flags.Exclusive(cmd, "expect", "capacity")
 	flags.Exclusive(cmd, "key-range", "no-key-range")
 	flags.Exclusive(cmd, "fpr", "max-size")
+	flags.Exclusive(cmd, "against", "dry-run")
 	c.completeBuild(cmd, &o)
 	return cmd
 }
@@ -135,10 +146,10 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		return opts, open, err
 	}
 	opts.Geometry = codecbloom.Geometry(geometry)
-	if opts.MaxSize, err = filterSizeOf(o.maxSize, geometry); err != nil {
+	if opts.MaxSize, err = filterSizeOf(o.maxSize, geometry, o.kind); err != nil {
 		return opts, open, err
 	}
-	if err := flags.OneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
+	if err := flags.OneOf("kind", o.kind, kinds...); err != nil {
 		return opts, open, err
 	}
 	switch o.kind {
@@ -146,17 +157,25 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		opts.Kind = codec.KindBloom
 	case "exact":
 		opts.Kind = codec.KindExact
+	case "counting":
+		opts.Kind, opts.Multiset = codec.KindCounting, o.multiset
 	}
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, open, err
 	}
+	if err := o.checkCounting(); err != nil {
+		return opts, open, err
+	}
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
-		o.out += partName(opts.Shard)
+		o.out += partName(opts.Shard) + ".bjf"
 	}
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
 	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
 	return opts, open, err
 }
+
+// kinds are the values of --kind.
+var kinds = []string{"auto", "bloom", "exact", "counting"}
 
 // lineKey is the default name of the key if there is one ID a line.
 const lineKey = "id"
@@ -169,9 +188,10 @@ func (o *buildFlags) keyOf(opts *builds.Options, args []string) error {
 		return nil
 	}
 	opts.Key = lineKey
+	given := o.ids.Open().TextFormat
 	for _, name := range args {
 		f, ok := text.FormatOf(address.WithoutQuery(name))
-		if flags.TypedName(name) || ok && f != text.Lines || o.ids.Format != "" && o.ids.Format != string(dataset.Lines) {
+		if flags.TypedName(name) || ok && f != text.Lines && given == "" || given != "" && given != dataset.Lines {
 			return flags.Usagef("%s: --key COL is required: name the column that holds the IDs", name)
 		}
 	}
@@ -205,19 +225,22 @@ func firstNames(names []string) string {
 
 // partName returns the name of a partial filter in a directory of all of them.
 func partName(s dataset.Shard) string {
-	return fmt.Sprintf("part-%05d-of-%05d.bjf", s.Index, s.Of)
+	return fmt.Sprintf("part-%05d-of-%05d", s.Index, s.Of)
 }
 
 // filterOutput checks the -o of a filter.
-func filterOutput(out string) error {
+func filterOutput(out string) error { return namedOutput(out, "filter", ".bjf") }
+
+// namedOutput checks the -o of a filter or a sketch.
+func namedOutput(out, what, ext string) error {
 	switch {
 	case out == "":
-		return flags.Usagef("-o FILE is required: name the filter file to write")
+		return flags.Usagef("-o FILE is required: name the %s file to write", what)
 	case out == "-":
-		return flags.Usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
+		return flags.Usagef("-o -: a %s is written to a file, not to standard output: name one, as -o users%s", what, ext)
 	}
-	if says := flags.NamedAs(out); says != "" && says != "a filter" {
-		return flags.Usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
+	if says := flags.NamedAs(out); says != "" && says != "a "+what {
+		return flags.Usagef("-o %s: its name says %s, and a %s is written: name the file %s", out, says, what, ext)
 	}
 	return errors.Join(flags.CheckWritable(out), flags.RegularOutput(out))
 }
@@ -256,6 +279,16 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	files := plan.Files()
 	defer source.Close(files)
+	known, knownPieces, err := c.openKnown(cmd, o.out, o.against, open)
+	if err != nil {
+		return err
+	}
+	defer source.Close(known)
+	if known != nil {
+		if err := plan.SetKnown(known); err != nil {
+			return err
+		}
+	}
 	run := &output.Run{Log: files, List: list}
 	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
@@ -263,8 +296,11 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	} else if done {
 		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.Progress("reading IDs", plan.Pieces())
-	plan.SetProgress(add)
+	adds, end := c.ProgressIn(session.NewMeter("reading IDs", plan.Pieces()), session.NewMeter("reading known keys", knownPieces))
+	plan.SetProgress(adds[0])
+	if plan.Known != nil {
+		plan.Known.SetProgress(adds[1])
+	}
 	plan.SetBits(bits)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -287,6 +323,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	c.SayBad(r.BadLines)
 	c.sayFilter(o.out, f, r, short)
+	c.sayKnown(&r, rep, f)
 	for _, note := range notes {
 		if note != "" {
 			r.Notes = append(r.Notes, note)
@@ -483,7 +520,12 @@ func sameShard(f *filters.Filter, s dataset.Shard) bool {
 // decides by its header. Any other existing output that must not be replaced is an
 // error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.Header) bool) (bool, error) {
-	done, err := filters.Holds(ctx, c.Store(), name, same)
+	return c.outputDone(ctx, name, filters.Holds, same)
+}
+
+// outputDone is filterDone with what holds reports.
+func (c *cli) outputDone(ctx context.Context, name string, holds func(context.Context, storage.Source, string, func(*filters.Header) bool) (bool, error), same func(*filters.Header) bool) (bool, error) {
+	done, err := holds(ctx, c.Store(), name, same)
 	done = done && !c.Force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

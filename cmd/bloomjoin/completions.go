@@ -80,7 +80,7 @@ func (c *cli) common() map[string]flags.Completion {
 		"encoding":    flags.Choices(text.Encodings()...),
 		"ids-format":  flags.Choices("lines", "csv", "tsv", "ndjson"),
 		"key-type":    flags.Choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
-		"normalize":   flags.ListOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
+		"normalize":   flags.ListOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid", "url", "url-host"} }),
 		"format":      flags.Choices("parquet", "arrow"),
 		"compression": flags.Choices("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
 		"schema":      flags.Choices("per-file", "strict", "union"),
@@ -101,7 +101,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	}
 	of := c.common()
 	of["key-range"] = flags.Choices("auto", "on", "off")
-	of["kind"], of["geometry"] = flags.Choices("auto", "bloom", "exact"), flags.Choices(geometries...)
+	of["kind"], of["geometry"] = flags.Choices(kinds...), flags.Choices(geometries...)
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
 		return c.columns(cmd, args, o.ids.Open())
 	})

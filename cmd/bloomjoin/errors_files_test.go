@@ -97,6 +97,7 @@ func makeErrorFiles(t *testing.T, dir string) {
 	put(t, "values.ndjson", []byte(`{"user_id": 7}`+"\n"+`{"user_id": "abc"}`+"\n"))
 	put(t, "bad-value.txt", []byte("7\n57\nabc\n8\n"))
 	put(t, "no-uuid.txt", []byte("00000000-0000-0000-0000-000000000007\nann\n00000000-0000-0000-0000-000000000008\n"))
+	put(t, "no-host.txt", []byte("example.com\n/path\nexample.org\n"))
 	put(t, "all-bad.txt", []byte("a\nb\nc\n"))
 	put(t, "json-array.json", []byte(`[{"user_id": 7}, {"user_id": 57}]`+"\n"))
 	put(t, "utf16.csv", utf16Of("user_id\n7\n57\n"))

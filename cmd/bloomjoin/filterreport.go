@@ -7,6 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
@@ -22,7 +23,9 @@ type buildReport struct {
 	Estimated    bool    `json:"distinct_estimated"`
 	Capacity     uint64  `json:"capacity,omitempty"` // distinct keys that fit
 	Kind         string  `json:"kind"`
-	Geometry     string  `json:"geometry,omitempty"` // of Bloom filters
+	Multiset     bool    `json:"multiset,omitempty"`
+	Saturated    *uint64 `json:"saturated,omitempty"` // counters of a counting filter that never fall again
+	Geometry     string  `json:"geometry,omitempty"`  // of Bloom filters
 	Sealed       bool    `json:"sealed"`
 	BitsPerKey   float64 `json:"bits_per_key"`
 	MemoryBytes  uint64  `json:"memory_bytes"`
@@ -37,6 +40,7 @@ type buildReport struct {
 	Sharing      builds.Sharing `json:"sharing,omitempty"`
 	Passes       int            `json:"passes,omitempty"`
 	SpilledBytes int64          `json:"spilled_bytes,omitempty"`
+	Against      *knownFacts    `json:"against,omitempty"` // with --against
 	Digest       string         `json:"digest"`
 }
 
@@ -53,7 +57,10 @@ func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep 
 		FPRAsked: facts.FPRAsked, FPRPredicted: f.FPR(), FPRInOne: rep.InOne, Digest: fmt.Sprintf("%x", digest),
 	}
 	r.MemoryBytes = f.Bytes()
-	if f.Kind() == filters.KindBloom {
+	if c := facts.Counting; c != nil {
+		r.Multiset, r.Saturated, r.MemoryBytes = c.Multiset, &c.Saturated, counting.Bytes(facts.Params)
+	}
+	if f.Kind() != filters.KindExact {
 		r.Geometry = facts.Params.Geometry.String()
 	}
 	if r.Distinct > 0 {
@@ -85,8 +92,12 @@ func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short err
 	if r.FPRInOne > 0 {
 		rate = fmt.Sprintf("%.2g of keys in none of the sets, up to %.2g of keys in some", r.FPRPredicted, r.FPRInOne)
 	}
-	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %s (asked: %.2g), in %.2f s",
-		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, rate, r.FPRAsked, r.Seconds)
+	counters := ""
+	if r.Saturated != nil {
+		counters = fmt.Sprintf(", %s saturated", words.Things(int(*r.Saturated), "counter"))
+	}
+	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %s (asked: %.2g)%s, in %.2f s",
+		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, rate, r.FPRAsked, counters, r.Seconds)
 	if short != nil {
 		c.Warn("%s: %s", name, words.Error(short))
 	}

@@ -118,7 +118,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"scan", "--schema", ""}, "per-file strict union"},
 		{[]string{"scan", "--format", ""}, "parquet arrow"},
 		{[]string{"probe", "--format", ""}, "arrow csv lines ndjson tsv"},
-		{[]string{"build", "--kind", ""}, "auto bloom exact"},
+		{[]string{"build", "--kind", ""}, "auto bloom exact counting"},
+		{[]string{"update", "--add", ids, "--key", ""}, "uid name"},
 		{[]string{"build", "--geometry", ""}, "split-256 split-512"},
 		{[]string{"build", "--ids-format", ""}, "lines csv tsv ndjson"},
 		{[]string{"build", "--encoding", ""}, strings.Join(text.Encodings(), " ")},
@@ -218,7 +219,10 @@ func TestBadValues(t *testing.T) {
 		"merge":   "merge -o f.bjf nowhere",
 		"scan":    "scan --filter nowhere -o o.parquet nowhere",
 		"probe":   "probe --filter nowhere",
+		"dedup":   "dedup --key k -o o.parquet nowhere",
 		"size":    "size --keys 1e6",
+		"update":  "update --key k --add nowhere -o f.bjf nowhere",
+		"sketch":  "sketch --key k -o f.bjs nowhere",
 		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
 		"plan":    "plan --ids nowhere --on k nowhere",
 		"inspect": "inspect nowhere",
@@ -228,19 +232,22 @@ func TestBadValues(t *testing.T) {
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
+		"weight": {"a,", "a,b", `"a`}, "epsilon": {"0", "1", "-1", "NaN", "1e-12"}, "delta": {"0", "1", "-1", "NaN", "1e-40"},
 		"expect": {"-1", "0", "x", "1.5"}, "keys": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "delimiter": {"ab", "é", "\""}, "key-range": {"never"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
 		"target-file-size": {"much", "0", "1MiB"}, "empty": {"keep", "write"}, // also right ones, since the output is a file
 		"format": {"xml"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
 		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
-		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
+		"index": {"a,", "a::int64"}, "index-fpr": {"0", "1", "x"}, "network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
 		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"}, "progress-interval": {"0s", "9ms", "-1s", "30", "x"}, "log-format": {"xml", ""},
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
+		"time": {"a,", "a,b", ""}, "time-unit": {"h", ""}, "window": {"x", "-1h", "0s"}, "slots": {"0", "65", "x"}, "rate": {"0", "-1", "x"}, "late": {"maybe", ""}, "max-jump": {"x", "-1s"},
+		"checkpoint": {"0s", "x", "1m"}, "state": {""}, // also right ones, since there is no time and no state
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
-	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update"} // any value may be right
+	free := []string{"against", "filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {
 		check := func(f *pflag.Flag) {
 			values, ok := bad[f.Name]
@@ -248,7 +255,7 @@ func TestBadValues(t *testing.T) {
 				t.Errorf("%s --%s: the test has no bad value of it", cmd.Name(), f.Name)
 			}
 			for _, v := range values {
-				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" {
+				if f.Name == "output" && v == "-" && cmd.Name() != "build" && cmd.Name() != "merge" && cmd.Name() != "update" && cmd.Name() != "sketch" {
 					continue // an Arrow stream
 				}
 				var out, said bytes.Buffer

@@ -28,19 +28,20 @@ type inputsFlags struct {
 	text, repeated   bool
 	format, encoding string
 	inputs           flags.Inputs
+	index            indexFlags
 }
 
 func (c *cli) inputsCmd() *cobra.Command {
 	var o inputsFlags
 	cmd := &cobra.Command{
-		Use:   "inputs [--update OLD] -o INPUTS.jsonl LOGS...",
+		Use:   "inputs [--update OLD] [--index COL[,COL]] -o INPUTS.jsonl LOGS...",
 		Short: "List the inputs once, so that no worker has to open them all",
 		Long: `List the inputs: paths, sizes, identities, row groups, and the columns in their
 paths. Commands with --files-from INPUTS.jsonl list no directory, and open only
 what they read.`,
 		Example: `  bloomjoin inputs -o inputs.jsonl logs/
   bloomjoin inputs --update inputs.jsonl -o inputs.jsonl logs/
-  bloomjoin inputs --text -o ids.jsonl ids/`,
+  bloomjoin inputs --index user_id -o inputs.jsonl logs/`,
 		Annotations: flags.Docs("inputs.md#lists-of-inputs"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.inputs(cmd, &o, args) },
@@ -56,12 +57,15 @@ what they read.`,
 		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named, as Spark does")
 		f.StringVar(&o.update, "update", "", "`OLD` an earlier list: files that it has, and that have not changed, are not opened")
 	})
+	flags.Group(all, flags.GroupKeys, o.index.add)
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
 		c.AddForce(f)
 		o.inputs.AddOutput(f)
 	})
-	flags.Complete(cmd, c.common())
+	of := c.common()
+	of["index"] = flags.ListOf(c.ofLogs)
+	flags.Complete(cmd, of)
 	return cmd
 }
 
@@ -78,12 +82,17 @@ type inputsReport struct {
 	Changed []string `json:"changed,omitempty"`
 	Gone    []string `json:"gone,omitempty"`
 	Kept    *int     `json:"kept,omitempty"`
+
+	Index *indexReport `json:"index,omitempty"`
 }
 
 func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
 	open, err := c.inputsOptions(o, args)
 	if err != nil {
+		return err
+	}
+	if err := o.index.check(cmd, o.text); err != nil {
 		return err
 	}
 	if err := c.SpareList(o.out, &o.inputs); err != nil {
@@ -126,10 +135,19 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 			return err
 		}
 	}
+	index, err := c.makeIndex(ctx, o, found, old)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, index.close()) }()
 	rep.FileBytes, err = inputs.Write(ctx, c.Store(), o.out, found, c.Force || o.update != "" && c.SameAs(o.out)(o.update))
 	if err != nil {
 		return err
 	}
+	if err := index.publish(); err != nil {
+		return err
+	}
+	rep.Index = index.report()
 	rep.Head = c.NewHead("inputs", start)
 	c.sayInputs(o, &rep)
 	return c.Report(rep, o.out)
@@ -215,6 +233,7 @@ func (c *cli) sayInputs(o *inputsFlags, r *inputsReport) {
 		rows = words.Count(r.Rows) + " rows"
 	}
 	c.Say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rows, words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
+	c.sayIndex(r.Index)
 	if r.Kept == nil {
 		return
 	}

@@ -20,9 +20,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sketches"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -66,8 +68,10 @@ type inspected struct {
 	Bytes   int64        `json:"bytes"`
 	Checked bool         `json:"checked"` // read completely, without errors
 	Filter  *filterFacts `json:"filter,omitempty"`
+	Sketch  *sketchFacts `json:"sketch,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
 	Inputs  *listFacts   `json:"inputs,omitempty"`
+	Index   *indexFacts  `json:"index,omitempty"`
 	name    string       // as given
 	lines   [][2]string  // for people
 }
@@ -83,11 +87,15 @@ type filterFacts struct {
 	Normalize    string     `json:"normalize,omitempty"` // rules that normalised strings
 	Hash         string     `json:"hash"`
 	Geometry     string     `json:"geometry"`
+	Multiset     bool       `json:"multiset,omitempty"`
+	Saturated    *uint64    `json:"saturated,omitempty"` // counters of a counting filter that never fall again
 	Blocks       uint64     `json:"blocks"`
 	Keys         uint64     `json:"keys"`
 	Distinct     uint64     `json:"distinct_estimate,omitempty"` // from the registers, or from bits or members if checked
 	Capacity     uint64     `json:"capacity,omitempty"`          // distinct keys that fit
 	Parents      []string   `json:"parents,omitempty"`           // digests of the filters that were combined
+	Exceptions   uint64     `json:"exceptions,omitempty"`        // hashes of keys that do not pass, although the bits have them
+	KnownKeys    uint64     `json:"known_keys,omitempty"`        // that the filter was built against
 	FPRAsked     float64    `json:"fpr_asked"`
 	FPRPredicted *float64   `json:"fpr_predicted,omitempty"`
 	PayloadBytes uint64     `json:"payload_bytes"`
@@ -271,6 +279,12 @@ func (i *inspected) summary() string {
 	if i.Inputs != nil {
 		return "a list of " + words.Things(i.Inputs.Inputs, "input") + checked
 	}
+	if s := i.Sketch; s != nil {
+		return fmt.Sprintf("sketch, %s, %s%s", s.state(), i.Sketch.counted(), checked)
+	}
+	if i.Index != nil {
+		return "an index of a list of " + words.Things(i.Index.Inputs, "input") + checked
+	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
@@ -299,8 +313,14 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	if filters.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
+	if sketches.IsSketch(first) {
+		return i, i.sketch(src, name, check)
+	}
 	if inputs.IsList(first) {
 		return i, i.list(cmd.Context(), c.Store(), name, check)
+	}
+	if keyindex.Is(first) {
+		return i, i.index(cmd.Context(), c.Store(), name, check)
 	}
 	files, err := c.Open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
 	if errors.Is(err, source.ErrNoData) {
@@ -354,21 +374,22 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		facts.Shards, facts.Of = said.Partial.Held, said.Partial.Of
 		state = fmt.Sprintf("partial: shards %v of %d", said.Partial.Held, said.Partial.Of)
 	}
-	i.say("filter", "%s, %s", facts.Kind, state)
+	i.say("filter", "%s, %s%s", facts.Kind, state, facts.counting(said.Counting))
 	distinct := ""
 	if len(said.Registers) == len(bloom.Registers{}) {
 		facts.Distinct = uint64(math.Round((*bloom.Registers)(said.Registers).Estimate()))
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", words.Count(said.Keys), distinct)
+	i.say("keys", "%s %s%s", words.Count(said.Keys), facts.keysAre(), distinct)
 	if facts.Capacity = said.Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
+	i.against(f, facts)
 	i.say("reveals", "%s", facts.Reveals)
-	if f.Kind() == filters.KindBloom {
+	if f.Kind() != filters.KindExact {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
-	if !check && f.Kind() == filters.KindBloom && f.Sealed() {
+	if !check && f.Kind() != filters.KindExact && f.Sealed() {
 		if err := i.rate(h, facts, lim); err != nil {
 			return err
 		}
@@ -394,6 +415,42 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		i.say("checked", "all checksums hold")
 	}
 	return nil
+}
+
+// counting records what a counting filter says, and describes it; k is nil for other kinds.
+func (f *filterFacts) counting(k *filters.Counting) string {
+	if k == nil {
+		return ""
+	}
+	f.Multiset, f.Saturated = k.Multiset, &k.Saturated
+	return fmt.Sprintf(", %s; %s saturated", k.Mode(), words.Things(int(k.Saturated), "counter"))
+}
+
+// keysAre returns what the number of keys counts.
+func (f *filterFacts) keysAre() string {
+	if f.Saturated != nil {
+		return "in"
+	}
+	return "added"
+}
+
+// against adds what the filter says of known good keys.
+func (i *inspected) against(f *filters.Filter, facts *filterFacts) {
+	e := f.Facts().Exceptions
+	if e == nil {
+		return
+	}
+	facts.KnownKeys = e.Known
+	known := ""
+	if e.Known > 0 {
+		known = fmt.Sprintf(", built against %s known keys", words.Count(e.Known))
+	}
+	if !f.Sealed() {
+		i.say("known keys", "%s, of which %s are in these shards; merge finds the exceptions", words.Count(e.Known), words.Count(e.Hashes.Len()))
+		return
+	}
+	facts.Exceptions = e.Hashes.Len()
+	i.say("exceptions", "%s%s", words.Count(facts.Exceptions), known)
 }
 
 // readForRate is the size of bits that are read for their false-positive rate.

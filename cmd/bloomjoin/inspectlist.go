@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -50,6 +51,55 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 		if err != nil {
 			return err
 		}
+	}
+	i.Checked = true
+	i.say("checked", "all checksums hold")
+	return nil
+}
+
+// indexFacts describes an index of a list.
+type indexFacts struct {
+	Inputs    int        `json:"inputs"`
+	Key       []keyFacts `json:"key"`
+	Normalize string     `json:"normalize,omitempty"`
+	FPRAsked  float64    `json:"fpr_asked"`
+	RowGroups bool       `json:"row_groups"`
+	List      string     `json:"list_digest"`
+}
+
+// index describes an index of a list, and with check reads all of it.
+func (i *inspected) index(ctx context.Context, store storage.Source, name string, check bool) (err error) {
+	x, err := keyindex.Open(ctx, store, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	f := &indexFacts{Inputs: x.Inputs, Normalize: x.Rule().String(), FPRAsked: x.FPR, RowGroups: x.RowGroups, List: x.List}
+	of := "files"
+	if f.RowGroups {
+		of = "files and row groups"
+	}
+	i.say("index", "of %s, %s", words.Things(f.Inputs, "input"), of)
+	columns, err := keys.ParseColumns(x.Key)
+	if err != nil {
+		return err
+	}
+	for k, c := range columns {
+		f.Key = append(f.Key, keyFacts{c.String(), x.Classes[k]})
+		i.say("key", "%s, class %s", c, x.Classes[k])
+	}
+	if f.Normalize != "" {
+		i.say("normalized by", "%s", f.Normalize)
+	}
+	i.say("false positives", "%.3g asked for", f.FPRAsked)
+	i.say("reveals", "membership: the file answers whether a key is in a file")
+	i.say("list", "%s", f.List)
+	i.Index = f
+	if !check {
+		return nil
+	}
+	if err := x.Check(ctx); err != nil {
+		return err
 	}
 	i.Checked = true
 	i.say("checked", "all checksums hold")

@@ -107,7 +107,7 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
 	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
 	f.StringVar(&o.filter, "filter", "", "`FILE` a filter that was built from these IDs (default: one is built where it helps)")
-	flags.AddRate(f, &o.fpr, "`RATE` false-positive rate, as 0.01 or 1% of the filter that is built (default: by the number of IDs)")
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% of the filter that is built (default: by the number of IDs)")
 }
 
 // fprBound is a measured false-positive rate with its bounds.
@@ -309,14 +309,17 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.out.Result, r.out.Require = source.ResultExact, opts.Require
 	r.whole = opts.Type == joins.Right || opts.Type == joins.Full
 	if len(r.files) > 0 { // before the output is looked at
-		if _, err := joins.New(r.ids, r.files, opts); err != nil {
+		j, err := joins.New(r.ids, r.files, opts)
+		if err != nil {
 			return err
 		}
+		r.sought = soughtByJoin(j, &opts)
 	}
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
 	opts.Pieces = r.own
+	opts.UnreadRows, opts.UnreadNulls = r.unreadRows()
 	r.showPhases(&opts)
 	var j *joins.Join // nil: nothing is to be read
 	if len(r.files) > 0 {

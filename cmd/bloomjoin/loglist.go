@@ -10,6 +10,14 @@ import (
 // With a list of inputs, a run opens one file of each schema to check keys and columns,
 // and when it knows what is to be done, the files of its shard.
 
+// openListed opens the index of the list, if it has one, and a file of each schema.
+func (r *logRun) openListed(ctx context.Context, name string, open source.Opening) error {
+	if err := r.openIndex(ctx, name); err != nil {
+		return err
+	}
+	return r.openSchemas(ctx, open)
+}
+
 // openSchemas leaves out what the condition excludes, and opens a file of each schema.
 func (r *logRun) openSchemas(ctx context.Context, open source.Opening) error {
 	if err := r.Budgets(&open); err != nil {
@@ -64,6 +72,9 @@ func (r *logRun) openOwn(ctx context.Context) error {
 		return nil
 	}
 	share, err := r.share(ctx)
+	if err == nil {
+		share, err = r.leaveUnread(ctx, share)
+	}
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -58,6 +59,8 @@ type logRun struct {
 	found            *inputs.List   // list with the files that have no key; nil: it has none
 	own              []source.Piece // what this worker reads; nil: its share of files
 	opening          source.Opening
+	index            *keyindex.Index         // of list; nil: it has none
+	sought           sought                  // the keys to ask it for
 	schemas          map[*source.File]string // of the list, by the file that was opened
 	skipped          []skippedFile           // of the log, without
 	end              func()                  // of the progress display; may be called again
@@ -74,6 +77,9 @@ func (r *logRun) close() error {
 	_ = source.Close(r.all)
 	if r.list != nil {
 		_ = r.list.Close()
+	}
+	if r.index != nil {
+		_ = r.index.Close()
 	}
 	_ = source.Close(r.ids)
 	return r.closeFilters()
@@ -122,7 +128,7 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 	names, r.list, err = r.FilesFrom(cmd, inputs, names)
 	open.Digests = r.out.Name != "" && r.out.Name != "-" // of what the output is made
 	if err == nil && r.list != nil {
-		err = r.openSchemas(cmd.Context(), open)
+		err = r.openListed(cmd.Context(), inputs.FilesFrom, open)
 	} else if err == nil {
 		r.all, err = r.Open(cmd, names, open)
 	}
@@ -230,6 +236,7 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	rep.FilesKept, rep.Unfinished = r.kept, w.Unfinished
 	rep.BytesRead, rep.BytesWritten = session.BytesRead(r.all)+session.BytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
+	r.addUnread(rep)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
 	if n := len(w.Gone); n > 0 {
 		rep.Warnings = append(rep.Warnings, joins.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", words.Things(n, "input"), w.Gone[0])})

@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,8 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(flags.HelpCommand())
 	root.SetUsageFunc(flags.PrintUsage)
 	c.CommonFlags(root)
-	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
+	sketch := c.sketchCmd()
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.updateCmd(), c.scanCmd(), c.probeCmd(), c.dedupCmd(), sketch, c.commitCmd(), c.inputsCmd(), c.findCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  flags.NoArguments,
@@ -91,7 +93,7 @@ func (c *cli) root() *cobra.Command {
 			return err
 		},
 	})
-	for _, cmd := range append(root.Commands(), root) {
+	for _, cmd := range append(slices.Concat(root.Commands(), sketch.Commands()), root) {
 		flags.AtMostOnce(cmd.Flags())
 		flags.AtMostOnce(cmd.PersistentFlags())
 	}

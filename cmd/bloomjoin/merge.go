@@ -21,7 +21,8 @@ import (
 type mergeFlags struct {
 	out                                                 string
 	partial, union, intersect, difference, uncompressed bool
-	strict                                              bool
+	strict, subtract                                    bool
+	against                                             []string
 }
 
 // op returns the set operation that the flags ask for, or "".
@@ -33,6 +34,8 @@ func (o *mergeFlags) op() builds.SetOp {
 		return builds.Intersect
 	case o.difference:
 		return builds.Difference
+	case o.subtract:
+		return builds.Subtract
 	}
 	return ""
 }
@@ -40,8 +43,8 @@ func (o *mergeFlags) op() builds.SetOp {
 func (c *cli) mergeCmd() *cobra.Command {
 	var o mergeFlags
 	cmd := &cobra.Command{
-		Use:   "merge [--partial | --union | --intersect | --difference] -o FILTER FILTER...",
-		Short: "Merge partial filters into one finished filter, or combine finished ones",
+		Use:   "merge [--partial | --union | --intersect | --difference | --subtract] -o FILTER FILTER...",
+		Short: "Merge partial filters or sketches into a finished one, or combine finished ones",
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
   bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
@@ -54,7 +57,9 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger partial filter")
 		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
+		addAgainst(f, &o.against)
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
+		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of further counting filters from the first, which has them")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
@@ -62,13 +67,17 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Exclusive(cmd, "partial", "union", "intersect", "difference")
+	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtractagainst")
 	return cmd
 }
 
 func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	start := time.Now()
-	if err := filterOutput(o.out); err != nil {
+	noun, ext := "filter", ".bjf"
+	if flags.NamedAs(o.out) == "a sketch" {
+		noun, ext = "sketch", ".bjs"
+	}
+	if err := namedOutput(o.out, noun, ext); err != nil {
 		return err
 	}
 	names, err := c.mergeInputs(cmd.Context(), o, args)
@@ -76,38 +85,60 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	read := c.sizes(cmd.Context(), names) // before the output replaces one
-	f, rep, err := c.mergeFilters(cmd.Context(), o, names)
+	if is, err := c.isSketch(cmd.Context(), names[0]); err != nil {
+		return err
+	} else if is {
+		return c.mergeSketches(cmd.Context(), o, names, start, read)
+	} else if noun != "filter" {
+		return fmt.Errorf("-o %s: its name says a sketch, and the filter %s is merged: name the file .bjf", o.out, names[0])
+	}
+	f, rep, err := c.mergeFilters(cmd, o, names)
 	if err != nil {
 		return err
 	}
+	out := filterOut{o.out, o.uncompressed, o.strict}
+	return c.putFilter(cmd.Context(), "merge", start, out, f, rep, func(r buildReport) any {
+		r.Inputs, r.BytesRead = len(names), read
+		return r
+	})
+}
+
+// filterOut is how a filter is written.
+type filterOut struct {
+	name                 string
+	uncompressed, strict bool
+}
+
+// putFilter writes a filter, unless the same one is there, and reports what report returns.
+func (c *cli) putFilter(ctx context.Context, verb string, start time.Time, o filterOut, f *filters.Filter, rep builds.Report, report func(buildReport) any) error {
 	short := builds.Check(f, rep)
 	if short != nil && o.strict {
-		return fmt.Errorf("%s: not written: %w", o.out, short)
+		return fmt.Errorf("%s: not written: %w", o.name, short)
 	}
 	want, err := f.Digest()
 	if err != nil {
 		return err
 	}
-	done, err := c.filterDone(cmd.Context(), o.out, func(h *filters.Header) bool {
+	done, err := c.filterDone(ctx, o.name, func(h *filters.Header) bool {
 		return h.Digest() == want && (h.Contiguous || !o.uncompressed)
 	})
 	if err != nil {
 		return err
 	}
 	if done {
-		return c.AlreadyDone(cmd.Context(), "merge", o.out, start, output.ErrDone)
+		return c.AlreadyDone(ctx, verb, o.name, start, output.ErrDone)
 	}
-	size, err := filters.Save(cmd.Context(), c.Store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
+	size, err := filters.Save(ctx, c.Store(), o.name, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
 	if err != nil {
 		return err
 	}
-	r, err := c.filterReport("merge", start, f, rep, size)
+	r, err := c.filterReport(verb, start, f, rep, size)
 	if err != nil {
 		return err
 	}
-	r.Inputs, r.BytesRead = len(names), read
-	c.sayFilter(o.out, f, r, short)
-	return c.Report(r, o.out)
+	c.sayFilter(o.name, f, r, short)
+	c.sayKnown(&r, rep, f)
+	return c.Report(report(r), o.name)
 }
 
 // mergeInputs returns the filter files that the arguments name.
@@ -119,17 +150,18 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 		skip = c.SameAs(o.out)
 	}
 	names, err := builds.Names(ctx, c.Store(), args, skip)
-	if err == nil && (o.intersect || o.difference) { // a union or a merge has all that is replaced
+	if err == nil && (o.intersect || o.difference || o.subtract) { // a union or a merge has all that is replaced
 		err = c.Spare(o.out, names...)
 	}
-	if n := len(names); err == nil && o.difference && n < 2 {
-		err = flags.Usagef("--difference: want two filters or more, got %d", n)
+	if n := len(names); err == nil && (o.difference || o.subtract) && n < 2 {
+		err = flags.Usagef("--%s: want two filters or more, got %d", o.op(), n)
 	}
 	return names, err
 }
 
 // mergeFilters merges or combines filter files.
-func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
+func (c *cli) mergeFilters(cmd *cobra.Command, o *mergeFlags, names []string) (f *filters.Filter, rep builds.Report, err error) {
+	ctx := cmd.Context()
 	budget, err := c.Budget()
 	if err != nil {
 		return nil, rep, err
@@ -145,6 +177,9 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 			return nil, rep, err
 		}
 		lim.MaxBits = uint64(bits)
+		if len(o.against) > 0 {
+			return c.mergeAgainst(cmd, o, names, lim)
+		}
 		f, err = builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
 		return f, builds.Count(f), err
 	}

@@ -276,7 +276,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := filters.Load(ctx, c.Store(), o.filter, filters.Limits{MaxBytes: uint64(budget), MaxBits: uint64(bits)})
+	f, err := filters.Load(ctx, c.Store(), o.filter, filters.Limits{MaxBytes: uint64(budget), MaxBits: uint64(bits), Unread: true})
 	if err != nil {
 		return nil, err
 	}

@@ -154,6 +154,23 @@ func others(rows []int, n int) []int {
 	return not
 }
 
+// writeKept writes a record without some rows.
+func writeKept(w *arrowipc.Writer, rec arrow.Record, drop []uint32) error {
+	if len(drop) == 0 {
+		return w.Write(rec)
+	}
+	gone := make([]int, len(drop))
+	for i, row := range drop {
+		gone[i] = int(row)
+	}
+	kept, err := take.Record(memory.DefaultAllocator, rec, others(gone, int(rec.NumRows())))
+	if err != nil {
+		return err
+	}
+	defer kept.Release()
+	return w.Write(kept)
+}
+
 // maskOf returns a mask of n rows in which the given ones are true.
 func maskOf(n int64, rows []int) arrow.Record {
 	b := array.NewBooleanBuilder(memory.DefaultAllocator)

@@ -35,6 +35,8 @@ type answered interface {
 	// Ready reports whether Next will certainly not wait.
 	Ready() bool
 	Line() int
+	Offset() int64
+	Resume(line int)
 	// Value returns the text of a key column of the row, false if it is NULL.
 	Value(key int) (text []byte, ok bool, err error)
 	Close() error
@@ -56,14 +58,19 @@ func (t tableRows) Value(key int) ([]byte, bool, error) {
 type lineProber struct {
 	*prober
 	in    answered
-	masks [2]string // with a mask: what is written for a row that does not pass, and for one that does
+	free  chan *lineBatch // that can be filled
+	masks [2]string       // with a mask: what is written for a row that does not pass, and for one that does
 
 	// Ways to encode a batch. Keys that are text themselves need no columns. Integers that all
 	// fit into 64 bits are encoded faster than other numbers.
 	direct          bool
 	integers, exact lineForm
 
-	// The batch.
+	*lineBatch // that is answered
+}
+
+// lineBatch is rows that are answered together.
+type lineBatch struct {
 	text  []byte   // rows with their line ends
 	ends  []int    // of the rows in text
 	lines []int    // their numbers
@@ -71,6 +78,8 @@ type lineProber struct {
 	parts [][]part // by key column and row
 	plain []byte   // with direct: the keys, each after its length
 	keyed []int    // with direct: the rows that have a key
+	more  bool     // the next row is there, and was not waited for
+	err   error    // why there are no more
 }
 
 // part is the text of a value, in lineProber.keys.
@@ -89,7 +98,7 @@ type lineForm struct {
 // texts answers rows of text with rows: with the same bytes if the row may match or, with a
 // mask, a word.
 func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed bool) (err error) {
-	l := &lineProber{prober: p, keys: make([][]byte, len(p.columns)), parts: make([][]part, len(p.columns))}
+	l := &lineProber{prober: p}
 	l.direct = len(p.columns) == 1 && p.columns[0].Cast == nil && p.options.Classes[0] == p.options.Rule.Class(keys.Bytes)
 	if l.integers, err = p.lineForm(true); err != nil {
 		return err
@@ -100,14 +109,17 @@ func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed
 	if err = l.open(io.NopCloser(in), format, guessed); err != nil {
 		return err
 	}
-	defer func() { _ = l.in.Close() }() // nothing was written
-	for err == nil {
-		if err = ctx.Err(); err == nil {
-			err = l.fill()
-		}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for l.lineBatch = range l.batches(ctx) {
 		if failed := l.answer(); failed != nil {
 			return failed
 		}
+		err = l.err
+		l.free <- l.lineBatch // which has room for all
+	}
+	if err == nil { // the last batch has one, unless it did not come
+		err = ctx.Err()
 	}
 	if failed := p.out.Flush(); err != io.EOF || failed != nil {
 		return cmp.Or(failed, err)
@@ -124,53 +136,61 @@ func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed
 
 // open opens the rows, and writes their header.
 func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
+	l.masks = [2]string{"0\n", "1\n"}
 	if format == probeNDJSON {
 		l.masks = [2]string{"false\n", "true\n"}
-		paths := make([][]string, len(l.columns))
-		for i, c := range l.columns {
+	}
+	rows, header, err := openAnswered(in, l.name, format, l.columns, l.options.IgnoreCase, guessed, l.memory)
+	if l.in = rows; err == nil && !l.mask {
+		_, err = l.out.Write(header)
+	}
+	return err
+}
+
+// openAnswered opens rows of text with some columns, and returns the text of their header.
+func openAnswered(in io.ReadCloser, name, format string, columns []keys.Column, ignoreCase, guessed bool, memory int64) (answered, []byte, error) {
+	if format == probeNDJSON {
+		paths := make([][]string, len(columns))
+		for i, c := range columns {
 			paths[i] = c.Path
 		}
-		o, err := text.NewObjects(in, l.name, paths, l.options.IgnoreCase, l.memory)
-		l.in = o
-		return err
+		o, err := text.NewObjects(in, name, paths, ignoreCase, memory)
+		return o, nil, err
 	}
-	l.masks = [2]string{"0\n", "1\n"}
-	column := l.columns[0].Name()
-	if format == probeLines && len(l.columns) > 1 {
-		return flags.Usagef("--key %s: a line is one value, and the key has %d columns (for lines of CSV, add --format csv)", keys.ColumnsString(l.columns), len(l.columns))
+	if format == probeLines && len(columns) > 1 {
+		return nil, nil, flags.Usagef("--key %s: a line is one value, and the key has %d columns (for lines of CSV, add --format csv)", keys.ColumnsString(columns), len(columns))
 	}
-	rows, err := text.NewRows(in, l.name, textFormats[format], column, guessed, l.memory)
+	rows, err := text.NewRows(in, name, textFormats[format], columns[0].Name(), guessed, memory)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	t := tableRows{rows, []int{0}}
 	if format != probeLines {
-		if t.columns, err = l.find(rows.Columns()); err != nil {
-			return errors.Join(err, rows.Close())
+		if t.columns, err = columnsIn(name, rows.Columns(), columns, ignoreCase); err != nil {
+			return nil, nil, errors.Join(err, rows.Close())
 		}
 	}
-	l.in = t
-	if !l.mask {
-		_, err = l.out.Write(rows.Header())
-	}
-	return err
+	return t, rows.Header(), nil
 }
 
 // textFormats are the formats of rows that have columns.
 var textFormats = map[string]text.Format{probeLines: text.Lines, probeCSV: text.CSV, probeTSV: text.TSV}
 
-// find returns the columns of the keys.
-func (l *lineProber) find(names []string) ([]int, error) {
+// columnsIn returns the positions of columns among names.
+func columnsIn(file string, names []string, columns []keys.Column, ignoreCase bool) (at []int, err error) {
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
 		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
 	}
-	// Types are checked where texts are encoded.
-	enc, err := keys.NewEncoder(arrow.NewSchema(fields, nil), l.columns, keys.Options{IgnoreCase: l.options.IgnoreCase})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
+	schema := arrow.NewSchema(fields, nil)
+	for _, c := range columns {
+		f, err := c.Resolve(schema, ignoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		at = append(at, f.Index[0])
 	}
-	return enc.Columns(), nil
+	return at, nil
 }
 
 // lineTypes are the types that texts are cast to for the filter's class.
@@ -217,56 +237,96 @@ func lineType(class keys.Class) (arrow.DataType, error) {
 	return keys.ParseType(string(class)) // fixed[w]
 }
 
-// fill reads the rows that there are, at least one.
-func (l *lineProber) fill() error {
-	l.text, l.ends, l.lines = l.text[:0], l.ends[:0], l.lines[:0]
-	l.plain, l.keyed = l.plain[:0], l.keyed[:0]
-	for i := range l.keys {
-		l.keys[i], l.parts[i] = l.keys[i][:0], l.parts[i][:0]
+// batches reads rows while others are answered. The last batch says why there are no more,
+// unless ctx ends before. The goroutine ends with the input or with ctx; where it waits for
+// rows then, with what ends the command's standard input, for which nobody waits.
+func (l *lineProber) batches(ctx context.Context) <-chan *lineBatch {
+	const atOnce = 3 // one is read, one is answered, and one waits
+	full := make(chan *lineBatch)
+	l.free = make(chan *lineBatch, atOnce)
+	for range atOnce {
+		l.free <- &lineBatch{keys: make([][]byte, len(l.columns)), parts: make([][]part, len(l.columns))}
 	}
-	for len(l.lines) == 0 || l.in.Ready() && len(l.lines) < linesAtOnce && len(l.text) < bytesAtOnce {
-		row, err := l.in.Next()
+	go func() {
+		defer close(full)
+		defer func() { _ = l.in.Close() }() // nothing was written
+		for {
+			var b *lineBatch
+			select {
+			case b = <-l.free:
+			case <-ctx.Done():
+				return
+			}
+			b.err = b.fill(l.in, l.direct)
+			b.more = b.err == nil && l.in.Ready()
+			last := b.err != nil // b is not the goroutine's any more once it is sent
+			select {
+			case full <- b:
+			case <-ctx.Done():
+				return
+			}
+			if last {
+				return
+			}
+		}
+	}()
+	return full
+}
+
+func (b *lineBatch) empty() {
+	b.text, b.ends, b.lines = b.text[:0], b.ends[:0], b.lines[:0]
+	b.plain, b.keyed = b.plain[:0], b.keyed[:0]
+	for i := range b.keys {
+		b.keys[i], b.parts[i] = b.keys[i][:0], b.parts[i][:0]
+	}
+}
+
+// fill reads the rows that there are, at least one.
+func (b *lineBatch) fill(in answered, direct bool) error {
+	b.empty()
+	for len(b.lines) == 0 || in.Ready() && len(b.lines) < linesAtOnce && len(b.text) < bytesAtOnce {
+		row, err := in.Next()
 		if err != nil {
 			return err
 		}
-		if l.direct {
-			err = l.addDirect()
+		if direct {
+			err = b.addDirect(in)
 		} else {
-			err = l.addParts()
+			err = b.addParts(in)
 		}
 		if err != nil {
 			return err
 		}
-		l.text = append(l.text, row...)
-		l.ends, l.lines = append(l.ends, len(l.text)), append(l.lines, l.in.Line())
+		b.text = append(b.text, row...)
+		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, in.Line())
 	}
 	return nil
 }
 
 // addDirect adds the key of the row, which is text.
-func (l *lineProber) addDirect() error {
-	value, ok, err := l.in.Value(0)
+func (b *lineBatch) addDirect(in answered) error {
+	value, ok, err := in.Value(0)
 	if err != nil || !ok {
 		return err
 	}
-	l.plain = append(binary.LittleEndian.AppendUint32(l.plain, uint32(len(value))), value...)
-	l.keyed = append(l.keyed, len(l.lines))
+	b.plain = append(binary.LittleEndian.AppendUint32(b.plain, uint32(len(value))), value...)
+	b.keyed = append(b.keyed, len(b.lines))
 	return nil
 }
 
 // addParts adds the texts of the row's key columns.
-func (l *lineProber) addParts() error {
-	for i := range l.keys {
-		value, ok, err := l.in.Value(i)
+func (b *lineBatch) addParts(in answered) error {
+	for i := range b.keys {
+		value, ok, err := in.Value(i)
 		if err != nil {
 			for k := range i {
-				l.parts[k] = l.parts[k][:len(l.lines)]
+				b.parts[k] = b.parts[k][:len(b.lines)]
 			}
 			return err
 		}
-		from := len(l.keys[i])
-		l.keys[i] = append(l.keys[i], value...)
-		l.parts[i] = append(l.parts[i], part{from, len(l.keys[i]), ok})
+		from := len(b.keys[i])
+		b.keys[i] = append(b.keys[i], value...)
+		b.parts[i] = append(b.parts[i], part{from, len(b.keys[i]), ok})
 	}
 	return nil
 }
@@ -303,7 +363,7 @@ func (l *lineProber) answer() error {
 		from = end
 	}
 	l.count(int64(len(l.lines)), pass)
-	if l.in.Ready() {
+	if l.more {
 		return nil
 	}
 	return l.out.Flush()

@@ -172,3 +172,17 @@ func TestProbeTextForms(t *testing.T) {
 		}
 	}
 }
+
+// The columns of a key are taken in the key's order, whatever their order in the text.
+func TestProbeColumnOrder(t *testing.T) {
+	dir := t.TempDir()
+	ids := filepath.Join(dir, "ids.csv")
+	if err := os.WriteFile(ids, []byte("a,b\n1,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	works(t, "", "build", "--quiet", "--key", "b,a", "-o", filepath.Join(dir, "f.bjf"), ids)
+	const in = "a,b\n1,2\n2,1\n"
+	if got := works(t, in, "probe", "--quiet", "--filter", filepath.Join(dir, "f.bjf"), "--format", "csv"); got != "a,b\n1,2\n" {
+		t.Errorf("%q", got)
+	}
+}

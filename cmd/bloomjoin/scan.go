@@ -176,8 +176,9 @@ type scanReport struct {
 	FPRAsked         float64            `json:"fpr_asked"`
 	FPRPredicted     float64            `json:"fpr_predicted"`
 	FilesSkipped     int                `json:"files_skipped"`
-	FilesKept        int                `json:"files_kept,omitempty"` // not read, as their outputs are there
-	Unfinished       string             `json:"unfinished,omitempty"` // what the directory lacks when this worker ends
+	FilesUnread      *int               `json:"files_skipped_by_index,omitempty"` // not opened, if the list has an index
+	FilesKept        int                `json:"files_kept,omitempty"`             // not read, as their outputs are there
+	Unfinished       string             `json:"unfinished,omitempty"`             // what the directory lacks when this worker ends
 	Path             []session.ReadPath `json:"path"`
 
 	Warnings []joins.Warning `json:"warnings"`
@@ -214,6 +215,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	r.out.Result = scanner.Result()
+	r.sought = soughtByScan(&r.keep)
 	if done, err := r.finishedBefore(ctx, options); done || err != nil {
 		return err
 	}
@@ -330,8 +332,9 @@ func (r *logRun) write(ctx context.Context, s *keyscan.Scanner) (written dataset
 
 func (r *logRun) scanReport(s *keyscan.Scanner, w dataset.Written) scanReport {
 	st := s.Stats
+	rows, nulls := r.unreadRows()
 	rep := scanReport{
-		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
+		RowsIn: st.RowsIn.Load() + rows, RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load() + nulls,
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
 		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
 		FPRAsked: r.asked, FPRPredicted: r.predicted,

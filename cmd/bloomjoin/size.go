@@ -14,6 +14,7 @@ import (
 	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -37,7 +38,7 @@ func (c *cli) sizeCmd() *cobra.Command {
 	}
 	flags.Group(cmd.Flags(), flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Var(&o.keys, "keys", "`N` number of distinct keys, as 5000000 or 1e9")
-		flags.AddRate(f, &o.fpr, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
+		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 	})
 	flags.Exclusive(cmd, "fpr", "max-size")
@@ -55,7 +56,7 @@ func (c *cli) size(cmd *cobra.Command, o *sizeFlags) error {
 	}
 	opts := builds.Options{Key: lineKey, FPR: o.fpr, Expect: uint64(o.keys), Room: true}
 	var err error
-	if opts.MaxSize, err = filterSizeOf(o.maxSize, 0); err != nil {
+	if opts.MaxSize, err = filterSizeOf(o.maxSize, 0, ""); err != nil {
 		return err
 	}
 	return c.saySize("size", start, opts, 0)
@@ -121,20 +122,34 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 		return err
 	}
 	rep := sizeReport{Keys: opts.Expect, FPRAsked: opts.FPR}
-	geometries := bloom.Geometries()
-	if opts.Geometry != 0 {
-		geometries = []bloom.Geometry{bloom.Geometry(opts.Geometry)}
+	var all []builds.Options
+	if opts.Kind != codec.KindCounting {
+		for _, g := range bloom.Geometries() {
+			if of := opts; of.Geometry == 0 || of.Geometry == codecbloom.Geometry(g) {
+				of.Kind, of.Geometry = codec.KindBloom, codecbloom.Geometry(g)
+				all = append(all, of)
+			}
+		}
 	}
-	for _, g := range geometries {
+	if opts.Kind == codec.KindCounting || verb == "size" {
 		of := opts
-		of.Geometry, of.Memory = codecbloom.Geometry(g), 0
+		of.Kind, of.Geometry = codec.KindCounting, codecbloom.Split256
+		all = append(all, of)
+	}
+	for _, of := range all {
+		of.Memory = 0
 		p, fpr, err := builds.Size(of, 0)
 		if err != nil {
 			return err
 		}
+		g, bytes := p.Geometry, p.Bytes()
+		if of.Kind == codec.KindCounting {
+			bytes = counting.Bytes(p)
+		}
 		size := filterSize{
-			Kind: codec.KindBloom.String(), Geometry: g.String(), Hash: p.Hash.String(), BitsSet: bloom.BitsPerKey,
-			Blocks: p.Blocks, MemoryBytes: p.Bytes(), BitsPerKey: 8 * float64(p.Bytes()) / float64(opts.Expect), FPRPredicted: fpr, Default: g == chosen.Geometry,
+			Kind: of.Kind.String(), Geometry: g.String(), Hash: p.Hash.String(), BitsSet: bloom.BitsPerKey,
+			Blocks: p.Blocks, MemoryBytes: bytes, BitsPerKey: 8 * float64(bytes) / float64(opts.Expect), FPRPredicted: fpr,
+			Default: opts.Kind == codec.KindCounting || of.Kind == codec.KindBloom && g == chosen.Geometry,
 		}
 		mark := ""
 		if size.Default {
@@ -144,8 +159,8 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 			rep.Filters = append(rep.Filters, size)
 			continue
 		}
-		fmt.Fprintf(c.Stdout, "bloom, %s%s: %s bytes (%s), %.2f bits per key, false positives %.3g; %s sets %d bits of a block of %d\n",
-			size.Geometry, mark, words.Count(size.MemoryBytes), words.Bytes(size.MemoryBytes), size.BitsPerKey, fpr, size.Hash, size.BitsSet, 8*g.BlockBytes())
+		fmt.Fprintf(c.Stdout, "%s, %s%s: %s bytes (%s), %.2f bits per key, false positives %.3g; %s sets %d bits of a block of %d\n",
+			size.Kind, size.Geometry, mark, words.Count(size.MemoryBytes), words.Bytes(size.MemoryBytes), size.BitsPerKey, fpr, size.Hash, size.BitsSet, 8*g.BlockBytes())
 	}
 	rep.Head = c.NewHead(verb, start)
 	return c.Report(rep, "")
@@ -153,6 +168,12 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 
 // arguments checks that IDs are named, where they are needed.
 func (o *buildFlags) arguments(cmd *cobra.Command, args []string) error {
+	if o.from != "" {
+		if len(args) > 0 {
+			return flags.Usagef("--from %s takes the place of IDs, got %s (leave one of them out)", o.from, args[0])
+		}
+		return nil
+	}
 	if o.dryRun && o.expect+o.capacity > 0 {
 		return nil
 	}
@@ -160,7 +181,7 @@ func (o *buildFlags) arguments(cmd *cobra.Command, args []string) error {
 }
 
 // filterSizeOf returns the value of --max-size in bytes, 0 if it is not given.
-func filterSizeOf(maxSize string, g bloom.Geometry) (uint64, error) {
+func filterSizeOf(maxSize string, g bloom.Geometry, kind string) (uint64, error) {
 	if maxSize == "" {
 		return 0, nil
 	}
@@ -168,7 +189,11 @@ func filterSizeOf(maxSize string, g bloom.Geometry) (uint64, error) {
 	if err != nil {
 		return 0, flags.Usagef("--max-size: %w", err)
 	}
-	if least := max(g, bloom.Split256).BlockBytes(); n < least {
+	least := max(g, bloom.Split256).BlockBytes()
+	if kind == "counting" {
+		least = counting.BlockBytes
+	}
+	if n < least {
 		return 0, flags.Usagef("--max-size %s: want %d bytes or more", maxSize, least)
 	}
 	return n, nil

@@ -190,6 +190,11 @@ func (u *recordUnit) passing(context.Context) (*rows.Selection, error) {
 			return u.records.Pairs(u.file, u.group, u.rec, uint32(u.first))
 		})
 	}
+	if find := u.scanner.Options.Rows; find != nil {
+		chosen := find(u.file, u.group, u.first, u.first+n, nil)
+		st.RowsOut.Add(int64(len(chosen)))
+		return rows.Of(u.first, u.first+n, chosen), nil
+	}
 	passed, err := u.records.Pass(u.file, u.group, u.rec)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 )
@@ -62,10 +63,26 @@ func (g Geometry) words() uint64 { return uint64(lanes * g.laneBits() / wordBits
 // BlockBytes returns the size of a block in bytes: 32 or 64.
 func (g Geometry) BlockBytes() uint64 { return g.words() * wordBits / 8 }
 
+// Block returns the number of the block in which a hash is looked up.
+func (p Params) Block(h uint64) uint64 { return index(h, p.Blocks) }
+
 // index returns the block, among n, that hash h belongs to.
 func index(h, n uint64) uint64 {
 	hi, lo := bits.Mul64(h>>32, n)
 	return hi<<32 | lo>>32
+}
+
+// Block returns the block, among n, that hash h belongs to. It never falls as h rises.
+func Block(h, n uint64) uint64 { return index(h, n) }
+
+// InBlock256 reports whether a key with hash h may be in its block of a Split256 filter,
+// given in the layout of [Filter.AppendBlocks].
+func InBlock256(block *[32]byte, h uint64) bool {
+	var b block256
+	for i := range b {
+		b[i] = binary.LittleEndian.Uint64(block[8*i:])
+	}
+	return has256(&b, h) != 0
 }
 
 // salts are the odd multipliers in the Parquet specification.
@@ -79,3 +96,12 @@ var salts = [lanes]uint32{
 // so two keys agree in all lanes only by chance. (2^64 divided by the golden ratio:
 // Knuth, The Art of Computer Programming, vol. 3, section 6.4.)
 const spread = 0x9e3779b97f4a7c15
+
+// Place returns the block, among n of Split256, that hash h belongs to, and the numbers of
+// its bits there, counted from 0: one in each lane, in the order of the lanes.
+func Place(h, n uint64) (block uint64, at [BitsPerKey]uint8) {
+	for j := range at {
+		at[j] = uint8(32*j) | uint8(uint32(h)*salts[j]>>27)
+	}
+	return index(h, n), at
+}

@@ -60,11 +60,11 @@ func (s *share) set(n uint64) (room uint64, err error) {
 // what is kept.
 func (s *share) bits(p bloom.Params) error {
 	if _, ok := s.hold(p.Bytes()); !ok {
-		return overBudget(s.of.most, p)
+		return overBudget(s.of.most, p.Bytes())
 	}
 	return nil
 }
 
-func overBudget(most uint64, p bloom.Params) error {
-	return faults.Errorf("%w of %s: the filter takes %s, sized for {Expect} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
+func overBudget(most, need uint64) error {
+	return faults.Errorf("%w of %s: the filter takes %s, sized for {Expect} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(need)))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -42,6 +43,7 @@ type Options struct {
 	FPR         float64
 	MaxSize     uint64
 	Kind        codec.Kind
+	Multiset    bool
 	Geometry    codecbloom.Geometry
 	Seed        uint64
 	Expect      uint64
@@ -67,6 +69,7 @@ type Report struct {
 	Sharing Sharing
 	Workers int // workers that filled the filter
 	Passes  int // over the keys: 2 if they were counted first
+	Known   KnownFigures
 	// InOne is, of an intersection, how often a key passes that is in all sets but one: at most
 	// the rate of that one's filter.
 	InOne float64
@@ -81,6 +84,8 @@ type Figures struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
+	// Of known keys: those that are IDs, too, and those that would pass by mistake.
+	KnownInSet, Exceptions uint64
 }
 
 // check returns an error if the options, whatever the inputs, allow no build.
@@ -88,8 +93,14 @@ func (o Options) check() error {
 	switch {
 	case o.FPR != 0 && o.MaxSize != 0:
 		return errors.New("a false-positive rate and a size: want one of the two")
-	case o.Kind > codec.KindExact:
-		return faults.Errorf("{Kind}: want auto (0), bloom (1) or exact (2), got %d", uint8(o.Kind))
+	case o.Kind > codec.KindExact && o.Kind != codec.KindCounting:
+		return faults.Errorf("{Kind}: want auto (0), bloom (1), exact (2) or counting (4), got %d", uint8(o.Kind))
+	case o.Kind == codec.KindCounting && o.MaxSize != 0 && o.MaxSize < counting.BlockBytes:
+		return faults.Errorf("{MaxSize} of a counting filter: want %d bytes or more, got %d", counting.BlockBytes, o.MaxSize)
+	case o.Multiset && o.Kind != codec.KindCounting:
+		return faults.Errorf("{Multiset} needs {Kind counting}, which counts keys (give both)")
+	case o.Kind == codec.KindCounting && !o.Multiset && !sealing(o.Shard):
+		return faults.Errorf("{Shard} of {Kind counting} needs {Multiset}: a set counts each key once, and shards may have keys in common")
 	}
 	return cmp.Or(
 		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
@@ -125,6 +136,7 @@ type Plan struct {
 	// Division is the digest of the pieces into which text is divided, for
 	// [filters.Partial]; zero if no text is.
 	Division [32]byte
+	Known    *Known // that SetKnown has set; nil: none
 	opts     Options
 	files    []*source.File
 	pieces   []source.Piece
@@ -240,6 +252,13 @@ func newPlan(opts Options) (*Plan, []keys.Column, error) {
 		Rule: rule,
 		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: bloom.Geometry(opts.Geometry), Capacity: opts.Expect,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: filters.Kind(opts.Kind), NoRange: opts.NoKeyRange,
+		Multiset: opts.Multiset,
+	}
+	if opts.Kind == codec.KindCounting {
+		p.Spec.MaxSize /= counting.BlockBytes / bloom.Split256.BlockBytes()
+		if opts.Geometry == 0 {
+			p.Spec.Geometry = bloom.Split256
+		}
 	}
 	for _, c := range columns {
 		p.Spec.Names = append(p.Spec.Names, c.Path.String())
@@ -368,7 +387,11 @@ func (p *Plan) Sized() bool { return !p.unsized }
 
 // SetProgress makes Build call fn with the number of rows of each batch,
 // concurrently; nil: no calls.
-func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
+func (p *Plan) SetProgress(fn func(rows int64)) {
+	if p != nil {
+		p.opts.Progress = fn
+	}
+}
 
 // SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes if
 // no exact set can come before them. Sets are bounded by the Memory of the options, which
@@ -384,8 +407,8 @@ func Size(opts Options, bits int64) (bloom.Params, float64, error) {
 		return bloom.Params{}, 0, err
 	}
 	params, _, err := p.Spec.size()
-	if most := uint64(max(opts.Memory, bits, 0)); err == nil && most > 0 && params.Bytes() > most {
-		err = overBudget(most, params)
+	if most := uint64(max(opts.Memory, bits, 0)); err == nil && most > 0 && p.Spec.bytes(params) > most {
+		err = overBudget(most, p.Spec.bytes(params))
 	}
 	return params, params.Geometry.FPR(params.Blocks, opts.Expect), err
 }
@@ -420,6 +443,10 @@ func (p *Plan) Build(ctx context.Context) (*filters.Filter, Report, error) {
 	f, rep, err := p.fill(ctx, 1, 1)
 	if errors.Is(err, fault.ErrMemory) && p.countable() {
 		f, rep, err = p.fold(ctx, err)
+	}
+	if err == nil && p.Known != nil {
+		rep.Known, err = p.except(ctx, f)
+		rep.KnownInSet, rep.Exceptions = rep.Known.InSet, rep.Known.Exceptions
 	}
 	rep.Seconds = time.Since(start).Seconds()
 	return f, rep, err
@@ -519,7 +546,7 @@ func (p *Plan) keyOptions(threads int) keyscan.ReadOptions {
 // countable reports whether the keys can be read twice and no other filter must
 // have the size of this one before it is folded.
 func (p *Plan) countable() bool {
-	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*source.File).Once)
+	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && p.Spec.Want != filters.KindCounting && !slices.ContainsFunc(p.files, (*source.File).Once)
 }
 
 // String describes what is built.

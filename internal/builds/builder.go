@@ -51,6 +51,7 @@ type Spec struct {
 	Want     filters.Kind   // kind of filter
 	SkipBad  bool           // bad lines of text IDs are skipped
 	NoRange  bool           // the filter does not record its smallest and largest key
+	Multiset bool           // a counting filter counts a key each time it is added
 
 	reading []string // whatever else changes the keys that are read from the same files: casts and, for text, the format, the encoding and the key's types
 	sparse  bool     // the keys are so far apart that no exact set is tried; depends on the inputs alone
@@ -117,7 +118,7 @@ func (s Spec) integer() bool {
 
 // exact reports whether the keys are stored exactly as long as that is cheap.
 func (s Spec) exact() bool {
-	return s.integer() && s.Want != filters.KindBloom && (s.Want == filters.KindExact || !s.sparse)
+	return s.integer() && s.Want != filters.KindBloom && s.Want != filters.KindCounting && (s.Want == filters.KindExact || !s.sparse)
 }
 
 // check returns an error if no filter can fulfil the spec.
@@ -125,6 +126,9 @@ func (s Spec) check() error {
 	if s.Want == filters.KindExact && !s.integer() {
 		return faults.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
 			WithHint("exact filters hold one column of integers; give text a {Types int64}, or use {Kind bloom}")
+	}
+	if s.Want == filters.KindCounting && s.Geometry != bloom.Split256 {
+		return faults.Unsupported(fault.At{}, "a counting filter in %s", s.Geometry).WithHint("use {Geometry split-256}")
 	}
 	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // written so that it rejects NaN, too
 		return fmt.Errorf("false-positive rate %v: want more than 0 and less than 1", s.FPR)
@@ -154,6 +158,9 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 	}
 	if s.Room {
 		h.Write([]byte("room"))
+	}
+	if s.Multiset {
+		h.Write([]byte("multiset"))
 	}
 	for _, as := range s.reading {
 		fmt.Fprintf(h, "text as %q ", as) // also casts; the words stay the same to keep the ids

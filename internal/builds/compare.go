@@ -54,7 +54,7 @@ func Compare(ctx context.Context, store storage.Source, a, b string, lim filters
 	}
 	heads := [2]*filters.Filter{read[0].Filter, read[1].Filter}
 	for i, f := range heads {
-		if err := sameKeys(heads[0], f, a, parts[i].name); err != nil {
+		if err := sameKeys(ofFilters, heads[0], f, a, parts[i].name); err != nil {
 			return c, "", err
 		}
 	}

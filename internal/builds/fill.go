@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
@@ -55,7 +56,8 @@ type Builder struct {
 	threads int
 	sharing Sharing
 	memory  budget
-	pool    *pool // the shared filter, if sharing is Ranges
+	pool    *pool          // the shared filter, if sharing is Ranges
+	list    *counting.List // of a counting filter: the hashes of all keys, else nil
 
 	mu      sync.Mutex // of workers and lost
 	workers []*Worker
@@ -107,7 +109,7 @@ func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) {
 // newBuilder is NewBuilder for bits that are folded in advance.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := p.builder()
-	if p.unsized {
+	if p.unsized || b.list != nil {
 		return b, nil
 	}
 	sparse, err := p.sparse(ctx)
@@ -129,10 +131,11 @@ func (p *Plan) builder() *Builder {
 	if p.unsized {
 		b.sharing = Private // of waiting keys
 	}
+	if p.Spec.Want == filters.KindCounting {
+		b.sharing, b.list = Private, b.newList()
+	}
 	return b
 }
-
-func foldNone(bloom.Params, float64) uint64 { return 1 }
 
 // divide fixes the size of the bits and how the workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
@@ -144,7 +147,7 @@ func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	size := params.Bytes()
 	if most := b.memory.most; most > 0 && size > most && !b.spec.exact() {
 		if b.spec.MaxSize > 0 || !b.plan.opts.Squeeze {
-			return overBudget(most, params)
+			return overBudget(most, size)
 		}
 		b.spec.FPR, b.spec.MaxSize = 0, most
 		return b.divide(fold)
@@ -231,7 +234,9 @@ type Worker struct {
 	part    *partial // nil until the size is known
 	rows    int64
 	null    int64
-	backlog *backlog // keys that wait until the size is known
+	backlog *backlog        // keys that wait until the size is known
+	counted *counting.Adder // to the builder's list, else nil
+	hashes  []uint64
 	values  *keys.ValueEncoder
 }
 
@@ -245,7 +250,9 @@ func (b *Builder) Worker() (*Worker, error) {
 
 func (b *Builder) newWorker() (*Worker, error) {
 	w := &Worker{b: b}
-	if b.plan.unsized {
+	if b.list != nil {
+		w.counted = b.list.Adder()
+	} else if b.plan.unsized {
 		w.backlog = newBacklog(b)
 	} else {
 		var err error
@@ -319,6 +326,9 @@ func (w *Worker) AddBatch(batch *keys.Batch) error {
 		return nil
 	}
 	switch {
+	case w.counted != nil:
+		w.hashes = batch.Hash(w.b.spec.Hash, w.hashes)
+		return w.counted.Add(w.hashes)
 	case w.part != nil:
 		return w.part.add(batch)
 	case w.backlog != nil:
@@ -356,7 +366,7 @@ func (b *Builder) Finish(ctx context.Context) (*filters.Filter, Report, error) {
 	}
 	defer func() {
 		for _, w := range used {
-			w.part, w.backlog = nil, nil
+			w.part, w.backlog, w.counted = nil, nil, nil
 		}
 	}()
 	for _, w := range b.workers {
@@ -364,6 +374,10 @@ func (b *Builder) Finish(ctx context.Context) (*filters.Filter, Report, error) {
 		rep.KeysNull += w.null
 	}
 	rep.Keys = uint64(rep.Rows - rep.KeysNull)
+	if b.list != nil {
+		f, err := b.count(ctx, &rep)
+		return f, rep, err
+	}
 	if b.plan.unsized {
 		if err := b.release(ctx, rep.Keys); err != nil {
 			return nil, rep, err
@@ -537,18 +551,4 @@ func (w *Worker) drain(blocks <-chan block) error {
 		}
 	}
 	return nil
-}
-
-// distinct returns the approximate number of distinct keys, given the number
-// with duplicates. It uses the bits or, if they are too full, the registers, if
-// there are any.
-func distinct(f *bloom.Filter, r *bloom.Registers, added uint64) uint64 {
-	c := f.Count()
-	if r != nil && !(c.StdErr < 0.01*c.Keys) {
-		c.Keys = r.Estimate()
-	}
-	if c.Keys >= float64(added) {
-		return added
-	}
-	return uint64(c.Keys + 0.5)
 }

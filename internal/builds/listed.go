@@ -81,7 +81,12 @@ func NewPlanOf(ctx context.Context, listed *inputs.List, opts Options) (_ *Plan,
 func (p *Plan) Files() []*source.File { return p.files }
 
 // Pieces returns what the build reads of them.
-func (p *Plan) Pieces() []source.Piece { return p.pieces }
+func (p *Plan) Pieces() []source.Piece {
+	if p == nil {
+		return nil
+	}
+	return p.pieces
+}
 
 // Close closes the files that [NewPlanOf] has opened. Those of [NewPlan] are the
 // caller's.

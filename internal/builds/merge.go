@@ -34,7 +34,7 @@ func Merge(ctx context.Context, operands []*filters.Filter, open bool) (*filters
 	if err != nil {
 		return nil, err
 	}
-	return mergeAll(ctx, parts, open, filters.Limits{})
+	return mergeAll(ctx, parts, open, filters.Limits{}, false)
 }
 
 // MergeFiles is [Merge] for filter files. Unreadable files are listed in the
@@ -50,15 +50,27 @@ func MergeFiles(ctx context.Context, store storage.Source, names []string, open 
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
-	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return mergeAll(ctx, parts, open, lim) })
+	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return mergeAll(ctx, parts, open, lim, false) })
 }
 
-func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) (*filters.Filter, error) {
-	held, err := agree(parts, open)
+// mergeAll merges partial filters. With against, the caller adds the exceptions.
+func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, against bool) (*filters.Filter, error) {
+	held, err := agree(ofFilters, parts, open)
 	if err != nil {
 		return nil, err
 	}
 	first := parts[0].about.Facts()
+	if counts(parts[0]) {
+		f, err := mergeCounts(ctx, parts, lim)
+		if err == nil && open {
+			f.Facts().Partial = &filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}
+		}
+		return f, err
+	}
+	if first.Exceptions != nil && !open && !against {
+		return nil, faults.Mismatch(fault.At{File: parts[0].name}, "partial filters", "ones without known keys", "others").
+			WithHint("name the same known keys with {Known}")
+	}
 	if _, exacts := byKind(parts); len(exacts) == 0 {
 		lim.MaxBytes = cmp.Or(lim.MaxBits, lim.MaxBytes)
 	}
@@ -72,12 +84,20 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 	if err := all.decide(); err != nil {
 		return nil, err
 	}
-	return all.open(first.BuildID, filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}), nil
+	f := all.open(first.BuildID, filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division})
+	if e := first.Exceptions; e != nil {
+		members, err := hashesOf(parts)
+		if err != nil {
+			return nil, err
+		}
+		f.Facts().Exceptions = &filters.Exceptions{Hashes: members, Known: e.Known, Digest: e.Digest}
+	}
+	return f, nil
 }
 
 // agree checks that the parts are of one build, and returns the shards that
 // they hold together.
-func agree(parts []part, open bool) (held []uint32, err error) {
+func agree(n Noun, parts []part, open bool) (held []uint32, err error) {
 	build := buildOf(parts)
 	if build == nil {
 		build = &parts[0]
@@ -88,10 +108,10 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		p := &parts[i]
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
-			sealed = append(sealed, faults.Mismatch(at, "filter", "a partial filter", "a finished one").
-				WithHint("combine finished filters with {Union} or {Intersect}"))
-		case differs(&build.about, f) != nil:
-			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
+			sealed = append(sealed, faults.Mismatch(at, n.One, "a partial "+n.One, "a finished one").
+				WithHint("combine finished %s with %s", n.Many, n.By))
+		case differs(n, &build.about, f) != nil:
+			foreign = append(foreign, differs(n, &build.about, f).of(build.name, at))
 		default:
 			twice = append(twice, repeated(p, owner)...)
 			held = append(held, f.Facts().Partial.Held...)
@@ -101,7 +121,7 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 	slices.Sort(held)
 	held = slices.Compact(held)
 	if !build.about.Sealed() && !open {
-		missing = lacking(held, build.about.Facts().Partial.Of)
+		missing = lacking(n, held, build.about.Facts().Partial.Of)
 	}
 	return held, several([]error{several(sealed), several(foreign), several(twice), missing})
 }
@@ -147,9 +167,9 @@ func (d *difference) of(first string, at fault.At) error {
 
 // differs returns nil if two partial filters are of one build. If the build IDs
 // are equal, so is the rest, unless a program is at fault.
-func differs(a, b *filters.Filter) *difference {
+func differs(n Noun, a, b *filters.Filter) *difference {
 	if idOf(a) != idOf(b) {
-		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
+		return &difference{"build", buildName(a), buildName(b), "merge only partial " + n.Many + " that were built from the same inputs with the same options"}
 	}
 	if a.Facts().Partial.Division != b.Facts().Partial.Division {
 		return &difference{"division of the text into shards", divisionName(a), divisionName(b), "build all shards with the same version, from files at the same place"}
@@ -157,10 +177,10 @@ func differs(a, b *filters.Filter) *difference {
 	const hint = "their build IDs are equal, but they differ: build both again"
 	spell := func(f *filters.Filter) string {
 		facts := f.Facts()
-		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), facts.Params, facts.FPRAsked, facts.Want, facts.Capacity)
+		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v, known keys: %s", f.Normal(), f.KeyNames(), f.KeyClasses(), facts.Params, facts.FPRAsked, facts.Want, facts.Capacity, againstWord(f))
 	}
 	if want, got := spell(a), spell(b); want != got {
-		return &difference{"filter of the build", want, got, hint}
+		return &difference{n.One + " of the build", want, got, hint}
 	}
 	return nil
 }
@@ -200,13 +220,13 @@ func divisionName(f *filters.Filter) string {
 }
 
 // lacking returns an error unless all n shards are held.
-func lacking(held []uint32, n uint32) error {
+func lacking(of Noun, held []uint32, n uint32) error {
 	missing := int(n) - len(held)
 	if missing <= 0 {
 		return nil
 	}
 	return faults.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
-		WithHint("add the missing partial filters, or merge into a larger partial filter with {MergePartial}")
+		WithHint("add the missing partial %s, or merge into a larger partial %s with {MergePartial}", of.Many, of.One)
 }
 
 func buildName(f *filters.Filter) string {
@@ -305,7 +325,7 @@ func partialOf(f *filters.Filter, b *budget) (*partial, error) {
 
 func byKind(parts []part) (blooms, exacts []part) {
 	for _, p := range parts {
-		if p.about.Kind() == filters.KindBloom {
+		if p.about.Kind() != filters.KindExact {
 			blooms = append(blooms, p)
 		} else {
 			exacts = append(exacts, p)

@@ -52,6 +52,11 @@ func TestNoFilters(t *testing.T) {
 		"no names":     func() error { _, err := MergeFiles(t.Context(), nil, nil, false, filters.Limits{}); return err },
 		"no filters":   func() error { _, err := Merge(t.Context(), nil, false); return err },
 		"an operation": func() error { _, err := Combine(t.Context(), "", good); return err },
+		"Plain, nil":   func() error { _, err := Plain(nil); return err },
+		"Plain, zero":  func() error { _, err := Plain(new(filters.Filter)); return err },
+		"Plain, bits":  func() error { _, err := Plain(good); return err },
+		"Update, nil":  func() error { _, err := UpdateValues(t.Context(), nil, keys.Values{}, keys.Values{}); return err },
+		"Update, bits": func() error { _, err := UpdateValues(t.Context(), good, keys.Values{}, keys.Values{}); return err },
 	} {
 		if err := do(); err == nil {
 			t.Errorf("%s: no error", call)

@@ -60,7 +60,7 @@ func (p *partial) fill() (err error) {
 	p.registers = new(bloom.Registers)
 	if p.pool != nil {
 		if _, ok := p.share.hold(p.pool.buffer); !ok {
-			return overBudget(p.share.of.most, p.params)
+			return overBudget(p.share.of.most, p.params.Bytes())
 		}
 		p.adder, err = p.pool.adder()
 		return err

@@ -46,7 +46,7 @@ type part struct {
 	name   string
 	src    storage.Reader // of a file; nil: the filter is in memory
 	filter *filters.Filter
-	about  filters.Filter // without registers and payload
+	about  filters.Filter // without registers, hashes of exceptions and payload
 	bytes  uint64         // of the payload
 	digest [32]byte       // from the header of a file; for a filter in memory only if needed
 }
@@ -74,8 +74,7 @@ func partsOf(operands []*filters.Filter) (parts []part, release func(), err erro
 			errs[i] = fmt.Errorf("%s: %w: the filter has no payload", p.name, filters.ErrInvalid)
 			continue
 		}
-		p.filter, p.about, p.bytes = f, *f.Header(), f.Bytes()
-		p.about.Facts().Registers = nil
+		p.filter, p.about, p.bytes = f, light(f.Header()), f.Bytes()
 	}
 	return parts, release, several(errs)
 }
@@ -135,8 +134,7 @@ func (p *part) open(ctx context.Context, store storage.Source) error {
 	if err != nil {
 		return err
 	}
-	p.about, p.bytes, p.digest = *h.Filter, h.PayloadBytes, h.Digest()
-	p.about.Facts().Registers = nil
+	p.about, p.bytes, p.digest = light(h.Filter), h.PayloadBytes, h.Digest()
 	return p.rest()
 }
 
@@ -158,6 +156,7 @@ func (p *part) whole(lim filters.Limits) (*filters.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
+	lim.Counters = true
 	return h.Load(lim)
 }
 

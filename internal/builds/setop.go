@@ -29,6 +29,7 @@ const (
 	Union      SetOp = "union"      // every key of any of the sets
 	Intersect  SetOp = "intersect"  // every key that is in all of them
 	Difference SetOp = "difference" // the keys of the first set that are in none of the others
+	Subtract   SetOp = "subtract"   // of counting filters: the keys of the first one without those of the others, which it has
 )
 
 // foldLimit is how many times the requested rate a result may have if filters
@@ -85,11 +86,11 @@ func CombineCounted(ctx context.Context, store storage.Source, op SetOp, names [
 
 // takes returns an error unless op can be applied to n filters.
 func (op SetOp) takes(n int) error {
-	if op != Union && op != Intersect && op != Difference {
-		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
+	if op != Union && op != Intersect && op != Difference && op != Subtract {
+		return fmt.Errorf("set operation %q: want union, intersect, difference or subtract", op)
 	}
 	switch {
-	case op == Difference && n < 2:
+	case (op == Difference || op == Subtract) && n < 2:
 		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
 	case n < 1:
 		return fmt.Errorf("%s: want one filter or more, got none", op)
@@ -102,9 +103,17 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 	if err := combinable(parts); err != nil {
 		return nil, c, err
 	}
+	if op == Subtract || len(parts) > 1 && slices.ContainsFunc(parts, counts) {
+		f, err := combineCounting(ctx, op, parts, lim)
+		return f, c, err
+	}
 	if op != Difference && !slices.ContainsFunc(parts, func(p part) bool { return p.digest != parts[0].digest }) {
 		f, err := parts[0].whole(lim)
 		return f, c, err
+	}
+	if rule, err := keys.RuleOf(parts[0].about.Normal()); err == nil && rule&keys.URLHost != 0 && op == Intersect {
+		return nil, c, faults.Unsupported(fault.At{File: parts[0].name}, "the intersection of filters under {Normalize url-host}: a host may be in both by different parent domains").
+			WithHint("scan with both, {Filter} and {Match}")
 	}
 	blooms, _ := byKind(parts)
 	if op == Difference && len(blooms) > 0 {
@@ -162,7 +171,7 @@ func combinable(parts []part) error {
 	var errs []error
 	for i := range parts {
 		p := &parts[i]
-		if err := sameKeys(&parts[0].about, &p.about, parts[0].name, p.name); err != nil {
+		if err := sameKeys(ofFilters, &parts[0].about, &p.about, parts[0].name, p.name); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -181,21 +190,21 @@ func combinable(parts []part) error {
 }
 
 // sameKeys refuses a partial filter, and filters over different kinds of key.
-func sameKeys(a, b *filters.Filter, first, name string) error {
+func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
 	x, y := a.Facts(), b.Facts()
 	at := fault.At{File: name}
 	switch {
 	case !b.Sealed():
-		return faults.Mismatch(at, "filter", "a finished filter", "a partial one").WithHint("merge the partial filters of its build first")
+		return faults.Mismatch(at, n.One, "a finished "+n.One, "a partial one").WithHint("merge the partial %s of its build first", n.Many)
 	case x.NormalForm != y.NormalForm:
 		return faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm).
-			WithHint("build the filters with the same version of bloomjoin")
+			WithHint("build the %s with the same version of bloomjoin", n.Many)
 	case x.Rule != y.Rule:
-		return faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the filter").
+		return faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the %s", n.One).
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
-			WithHint("combine filters over keys of one type; build one of them again with {Types}")
+			WithHint("combine %s over keys of one type; build one of them again with {Types}", n.Many)
 	case x.Params.Hash != y.Params.Hash:
 		return faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String()).
 			WithHint("build one of them again")
@@ -313,6 +322,8 @@ type combiner struct {
 	// Of an intersection of Bloom filters:
 	common uint64  // estimate of its keys, at least that of any two
 	inOne  float64 // the largest rate of one of them
+
+	exceptions *exceptions // of the filters; nil: none has any
 }
 
 func limitOf(lim filters.Limits) uint64 { return cmp.Or(lim.MaxBytes, filters.DefaultMaxBytes) }
@@ -379,11 +390,14 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 	for _, p := range blooms {
 		params.Blocks = bloom.CommonFold(p.about.Facts().Params.Blocks, params.Blocks)
 	}
+	var err error
+	if c.exceptions, err = exceptionsOf(blooms); err != nil {
+		return err
+	}
 	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
 		return err
 	}
 	all := &partial{full: params, params: params, fpr: out.Facts().FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(keys.ClassesOf(out.KeyClasses()))}
-	var err error
 	if c.op == Union {
 		err = c.unite(ctx, all, blooms, exacts)
 	} else {
@@ -395,6 +409,7 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 	out.SetBloom(all.bits)
 	attach(out, all.registers)
 	setBounds(out, all.bounds)
+	c.exceptions.into(out)
 	return nil
 }
 
@@ -403,7 +418,7 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 // exceed the limit.
 func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
 	result, beside := params.Bytes(), uint64(0)
-	if c.op == Intersect && (len(blooms) > 1 || exacts) {
+	if c.op == Intersect && (len(blooms) > 1 || exacts) || c.exceptions != nil {
 		beside = result
 	}
 	for _, p := range blooms {
@@ -424,7 +439,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 	}
 	var alike, others []part
 	for _, p := range blooms {
-		if p.about.Facts().Params == all.params {
+		if p.about.Facts().Params == all.params && c.exceptions == nil {
 			alike = append(alike, p)
 		} else {
 			others = append(others, p)
@@ -442,6 +457,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 		}
 		all.sketch(registersOf(head))
 		all.widen(boundsIn(head))
+		c.exceptions.drop(bits, head)
 		if err := all.bits.Union(bits); err != nil {
 			return err
 		}
@@ -449,6 +465,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 	return c.each(ctx, exacts, func(set *exact.Set) error {
 		all.widen(rangeOf(set))
 		all.hashAll(set)
+		c.exceptions.dropMembers(set, all.params.Hash)
 		return nil
 	})
 }

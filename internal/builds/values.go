@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -55,7 +56,7 @@ func NewBuilder(o Options) (*Builder, error) {
 		p.BuildID = p.Spec.id(sha256.Sum256(o.Identity))
 	}
 	b := p.builder()
-	if !p.unsized {
+	if !p.unsized && b.list == nil {
 		if err := b.divide(foldNone); err != nil {
 			return nil, err
 		}
@@ -66,6 +67,8 @@ func NewBuilder(o Options) (*Builder, error) {
 	}
 	return b, nil
 }
+
+func foldNone(bloom.Params, float64) uint64 { return 1 }
 
 // given sets the classes of the key columns from the options.
 func (p *Plan) given(columns []keys.Column) error {
@@ -91,6 +94,9 @@ func (p *Plan) given(columns []keys.Column) error {
 		if !c.Stored() || c == keys.Null {
 			return faults.Unsupported(fault.At{Column: o.Key}, "a key of class %q", string(c))
 		}
+	}
+	if err := p.Spec.Rule.Check(len(columns)); err != nil {
+		return err
 	}
 	if r := p.Spec.Rule; r != 0 && !r.Concerns(classes) {
 		return faults.Unsupported(fault.At{Column: o.Key}, "the rule %s for a key of class %s, since it is for strings", r, strings.Join(p.Spec.Classes, ", "))

@@ -178,7 +178,7 @@ func TestBuilderRefuses(t *testing.T) {
 		"a shard of none":        {Options{Key: "a::int64", Shard: dataset.Shard{Index: 4, Of: 4}}, nil, "shard 4/4: counted from 0: want 0 to 3, got 4"},
 		"a shard of too many":    {Options{Key: "a::int64", Shard: dataset.Shard{Of: options.MaxShards + 1}}, nil, "want at most 1048576 shards"},
 		"a shard of no number":   {Options{Key: "a::int64", Shard: dataset.Shard{Index: 1}}, nil, "shard 1/0: counted from 0"},
-		"an unknown kind":        {Options{Key: "a::int64", Kind: 9}, nil, "Kind: want auto (0), bloom (1) or exact (2), got 9"},
+		"an unknown kind":        {Options{Key: "a::int64", Kind: 9}, nil, "Kind: want auto (0), bloom (1), exact (2) or counting (4), got 9"},
 		"an unknown geometry":    {Options{Key: "a::int64", Geometry: 9}, fault.ErrUnsupported, "geometry 9"},
 		"a rate above one":       {Options{Key: "a::int64", FPR: 2}, nil, "false-positive rate 2"},
 		"a rate below zero":      {Options{Key: "a::int64", FPR: -1}, nil, "false-positive rate -1"},

@@ -133,3 +133,10 @@ func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
 		}
 	}
 }
+
+// Has reports whether v is a member that is not negative. It is for single values; see
+// [Set.Probe] for many.
+func (s *Set) Has(v uint64) bool {
+	s = s.read()
+	return s.natural.has(v)
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -14,9 +15,13 @@ import (
 // check returns the first rule of the format that m breaks. The reader and the
 // writer both use it, so everything that is written can be read.
 func (m *meta) check() *problem {
-	for _, rule := range []func() *problem{
-		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity,
-	} {
+	rules := []func() *problem{
+		m.checkKey, m.checkRule, m.checkSet, m.checkParams, m.checkParts, m.checkPartial, m.checkRegisters, m.checkCapacity, m.checkCounting, m.checkExceptions,
+	}
+	if m.other != nil {
+		rules = []func() *problem{m.checkKey, m.checkRule, m.checkOwn, m.checkPartial}
+	}
+	for _, rule := range rules {
 		if p := rule(); p != nil {
 			return p
 		}
@@ -96,9 +101,9 @@ func validFloat(b uint64) bool { return b != 1<<63 && !math.IsNaN(math.Float64fr
 
 func (m *meta) checkSet() *problem {
 	switch {
-	case m.kind != KindBloom && m.kind != KindExact:
+	case m.kind != KindBloom && m.kind != KindExact && m.kind != KindCounting:
 		return bad("kind", "", uint8(m.kind)).newer()
-	case m.facts.Want > KindExact:
+	case m.facts.Want > KindExact && m.facts.Want != KindCounting:
 		return bad("wanted kind", "", uint8(m.facts.Want)).newer()
 	case !(m.facts.FPRAsked > 0 && m.facts.FPRAsked < 1):
 		return bad("fpr asked", "between 0 and 1", m.facts.FPRAsked)
@@ -116,7 +121,11 @@ func (m *meta) checkParams() *problem {
 		}
 		p.Blocks = 1
 	}
-	if err := p.Check(); err != nil {
+	check := p.Check
+	if m.kind == KindCounting {
+		check = func() error { return counting.Check(p) }
+	}
+	if err := check(); err != nil {
 		return from(err)
 	}
 	if bits := m.Bloom(); bits != nil && bits.Params() != m.facts.Params {
@@ -133,8 +142,8 @@ func (m *meta) checkParts() *problem {
 	if len(m.parts) != want {
 		return bad("payload parts", fmt.Sprint(want), len(m.parts))
 	}
-	if m.kind == KindBloom && m.parts[0] != m.facts.Params.Bytes() {
-		return bad("payload of the Bloom filter", fmt.Sprintf("%d bytes", m.facts.Params.Bytes()), m.parts[0])
+	if want := payloadOf(m.kind, m.facts.Params); m.kind != KindExact && m.parts[0] != want {
+		return bad("payload of the "+m.kind.name(), fmt.Sprintf("%d bytes", want), m.parts[0])
 	}
 	for _, n := range m.parts {
 		if n > maxPart {

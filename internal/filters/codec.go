@@ -22,6 +22,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
@@ -34,6 +35,9 @@ const (
 	KindAuto  Kind = 0 // of a build: the smaller one
 	KindBloom Kind = 1 // bits of a Bloom filter
 	KindExact Kind = 2 // an exact set of integers
+	// KindCounting is counters, of which the bits of a Bloom filter are made. As in the file,
+	// 3 is not used: it is an exact set there.
+	KindCounting Kind = 4
 )
 
 // String returns the name used on the command line and in reports.
@@ -45,6 +49,8 @@ func (k Kind) String() string {
 		return "bloom"
 	case KindExact:
 		return "exact"
+	case KindCounting:
+		return "counting"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -71,11 +77,39 @@ type Partial struct {
 	Division [32]byte
 }
 
+// Counting is what a counting filter says of its counters.
+type Counting struct {
+	Multiset  bool   // each addition of a key counts; else a key is in once
+	Saturated uint64 // counters that never fall again
+}
+
+// Mode returns "a set" or "a multiset".
+func (c *Counting) Mode() string {
+	if c.Multiset {
+		return "a multiset"
+	}
+	return "a set"
+}
+
 // Capacity is the room of a filter for further keys. With Blocks blocks, it has at
 // most the requested false-positive rate for up to Keys distinct keys.
 type Capacity struct {
 	Keys   uint64 // distinct keys, at least 1
 	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
+}
+
+// Exceptions are hashes (of Params.Hash) that correct a Bloom filter for known good keys.
+type Exceptions struct {
+	// Hashes are, in a sealed filter, hashes that pass the bits although no key of the
+	// set has them: they do not pass the filter. In a partial filter they are the hashes
+	// of the known keys that are hashes of its own keys, too; nil is the empty set. They
+	// must not change.
+	Hashes *exact.Set
+	// Known is the number of known keys, duplicates counted. Without errors on any of
+	// them, but for those in the set, it is more than 0.
+	Known uint64
+	// Digest identifies the files of the known keys. Zero: it is not known.
+	Digest [32]byte
 }
 
 // MaxShards limits the number of shards of a build.
@@ -93,15 +127,15 @@ type Facts struct {
 	// NormalForm names the rules that turn keys into bytes, such as "1".
 	// Filters of different rules have different hashes.
 	NormalForm string
-	// Rule names the rules applied to strings before that: some of "trim",
-	// "lower" and "uuid", in this order, separated by commas; empty: none.
+	// Rule names the rules applied to strings before that: some of "trim", "lower",
+	// "uuid", "url" and "url-host", in this order, separated by commas; empty: none.
 	// Filters of different rules have different hashes.
 	Rule string
 	// Params are the parameters of the Bloom payload; in an exact partial filter,
 	// those of the Bloom filter it may turn into; in a sealed exact filter, Blocks
 	// is 0.
 	Params   bloom.Params
-	Keys     uint64  // non-NULL keys added, duplicates counted
+	Keys     uint64  // non-NULL keys added, duplicates counted; of a counting filter, keys that are in
 	FPRAsked float64 // between 0 and 1
 	Want     Kind
 	// BuildID identifies the build. Zero: none; a partial filter has one.
@@ -112,6 +146,9 @@ type Facts struct {
 	Partial   *Partial   // nil when sealed
 	Parents   [][32]byte // digests of the filters that a set operation made this from
 	Capacity  Capacity   // zero: the size is for the keys that are in
+	Counting  *Counting  // nil unless the kind is KindCounting
+	// Exceptions are what is known of known good keys; nil: nothing.
+	Exceptions *Exceptions
 }
 
 // New returns a filter of these facts, without a payload.
@@ -126,8 +163,8 @@ func (f *Filter) Facts() *Facts {
 	return &f.facts
 }
 
-// Filter is a filter with everything that its file says. Set the payload with SetBloom or
-// SetExact. Apart from these and what changes its Facts, all methods may be called
+// Filter is a filter with everything that its file says. Set the payload with SetBloom,
+// SetExact or SetCounters. Apart from these and what changes its Facts, all methods may be called
 // concurrently.
 type Filter struct {
 	facts Facts
@@ -174,6 +211,27 @@ func (f *Filter) SetExact(s *exact.Set) {
 	f.kind, f.held = KindExact, &payload{set: s}
 }
 
+// SetCounters makes c the payload, and its parameters those of the filter. c must not change
+// afterwards. Beside it, memory holds the bits, a quarter of its size.
+func (f *Filter) SetCounters(c *counting.Filter, multiset bool) error {
+	bits, err := c.Bits()
+	if err != nil {
+		return err
+	}
+	f.SetBloom(bits)
+	f.kind, f.held.counters = KindCounting, c
+	f.facts.Want, f.facts.Counting = KindCounting, &Counting{multiset, counting.Saturated(c.Counters())}
+	return nil
+}
+
+// Counters returns the counters of a counting filter that was loaded with them, else nil.
+func (f *Filter) Counters() *counting.Filter {
+	if p := f.payload(); p != nil {
+		return p.counters
+	}
+	return nil
+}
+
 // Header returns a copy of what the filter's file says before the payload. It
 // has a [Filter.Kind], but cannot be asked about keys. The header of a nil filter
 // is nil.
@@ -194,12 +252,13 @@ func (f *Filter) Kind() Kind {
 	return f.kind
 }
 
-// Bloom returns the payload of a Bloom filter, else nil. A mapped payload
+// Bloom returns the bits of a Bloom filter or of a counting one, else nil, also if the rest of
+// its file, which is verified first, is damaged. A mapped payload
 // ([Filter.Mapped]) must not be used after Close. If another goroutine may call Close,
 // use the payload only between [Filter.KeepOpen] and its release.
 func (f *Filter) Bloom() *bloom.Filter {
 	p := f.payload()
-	if p == nil || p.mapping.gone() {
+	if p == nil || !p.readable() {
 		return nil
 	}
 	return p.bits

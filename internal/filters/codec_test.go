@@ -98,9 +98,12 @@ func TestDamageGoldens(t *testing.T) {
 func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 	values := keysFrom(r.Uint64(), r.IntN(3000))
 	var f *Filter
-	if r.IntN(2) == 0 {
+	switch r.IntN(3) {
+	case 0:
 		f = splitFilter(t, bloom.Geometries()[r.IntN(2)], 1+r.Uint64N(1<<r.IntN(18)), values)
-	} else {
+	case 1:
+		f = countingFilter(t, 1+r.Uint64N(1<<r.IntN(16)), r.IntN(2) == 0, values)
+	default:
 		shift := r.IntN(64)
 		for i := range values {
 			values[i] >>= shift
@@ -108,12 +111,14 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		f = exactFilter(values, r.IntN(2) == 0)
 	}
 	f.facts.FPRAsked = r.Float64()/2 + 1e-9
-	f.facts.Want = Kind(r.IntN(3))
+	if f.facts.Counting == nil {
+		f.facts.Want = Kind(r.IntN(3))
+	}
 	f.facts.Keys = r.Uint64()
 	if r.IntN(2) == 0 {
 		f.facts.Key[0].Min, f.facts.Key[0].Max = intBound(-r.Int64()), intBound(r.Int64())
 	}
-	if r.IntN(2) == 0 {
+	if r.IntN(2) == 0 && (f.facts.Counting == nil || f.facts.Counting.Multiset) {
 		f.facts.Partial = &Partial{Of: 1 + r.Uint32N(300)}
 		for i := range f.facts.Partial.Of {
 			if r.IntN(3) == 0 || i == f.facts.Partial.Of-1 {
@@ -140,11 +145,14 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		}
 	}
 	if f.Kind() == KindBloom && f.facts.Key[0].Min == nil && r.IntN(2) == 0 {
-		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid"}
+		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid", "url", "lower,url-host"}
 		f.facts.Rule, f.facts.Key[0].Class = rules[r.IntN(len(rules))], "bytes"
 		if strings.HasSuffix(f.facts.Rule, "uuid") {
 			f.facts.Key[0].Class = "fixed[16]"
 		}
+	}
+	if f.Kind() == KindBloom && r.IntN(3) == 0 {
+		f.facts.Exceptions = &Exceptions{Hashes: hashSet(r.Uint64(), r.Uint64()), Digest: [32]byte{1}, Known: r.Uint64()}
 	}
 	for range r.IntN(3) {
 		f.facts.Parents = append(f.facts.Parents, [32]byte{byte(r.Uint32()), 31: byte(r.Uint32())})
@@ -194,7 +202,7 @@ func checkHeader(t *testing.T, f *Filter, file []byte) {
 		if h.PayloadOffset%pageBytes != 0 || h.StoredBytes != h.PayloadBytes {
 			t.Errorf("contiguous payload of %d bytes at %d, %d stored", h.PayloadBytes, h.PayloadOffset, h.StoredBytes)
 		}
-		if b := f.Bloom(); b != nil {
+		if b := f.Bloom(); b != nil && f.Kind() == KindBloom {
 			bits := b.AppendBlocks(nil, 0, b.Params().Blocks)
 			if !bytes.Equal(bits, file[h.PayloadOffset:][:len(bits)]) {
 				t.Error("the payload cannot be mapped from where the header says")

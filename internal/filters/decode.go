@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
@@ -32,6 +33,11 @@ type Limits struct {
 	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The
 	// command sets it, as an exact filter needs more than its payload while it is read.
 	MaxBits uint64
+	// Counters loads the counters of a counting filter beside its bits.
+	Counters bool
+	// Unread makes Load return a mapped filter before its payload was read; see
+	// [Header.LoadUnread].
+	Unread bool
 }
 
 // max limits an exact filter.
@@ -44,7 +50,7 @@ func (l Limits) max() uint64 {
 
 // of limits a filter of a kind.
 func (l Limits) of(k Kind) uint64 {
-	if k == KindBloom && l.MaxBits > 0 {
+	if k != KindExact && l.MaxBits > 0 {
 		return min(l.MaxBits, math.MaxInt)
 	}
 	return l.max()
@@ -100,8 +106,13 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%s: no file to read: want an io.ReaderAt, got nil", name)
 	}
+	return decodeHeader(r, size, name, nil)
+}
+
+// decodeHeader is DecodeHeader for a filter, or for another file.
+func decodeHeader(r io.ReaderAt, size int64, name string, other *Other) (*Header, error) {
 	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
-	h.meta.Filter = h.Filter
+	h.meta.Filter, h.meta.other = h.Filter, other
 	for _, step := range []func() (*problem, error){h.readHead, h.readTail} {
 		p, err := step()
 		if err != nil {
@@ -142,7 +153,7 @@ func (h *Header) readHead() (*problem, error) {
 	if err := h.readAt(pro[:n], 0); err != nil {
 		return nil, err
 	}
-	if p := checkMagic(pro[:n]); p != nil {
+	if p := h.meta.checkMagic(pro[:n]); p != nil {
 		return p, nil
 	}
 	least := int64(prologueBytes + sectionBytes + trailerBytes)
@@ -180,8 +191,12 @@ func (h *Header) readHead() (*problem, error) {
 }
 
 // checkMagic distinguishes a damaged filter from a file of another kind.
-func checkMagic(b []byte) *problem {
-	if IsFilter(b) {
+func (m *meta) checkMagic(b []byte) *problem {
+	magic, want, hint := m.magic(), "that of a bloomjoin filter", fault.Text("bloomjoin build makes a filter of a file of IDs")
+	if m.other != nil {
+		want, hint = "that of "+m.other.Kind, m.other.Hint
+	}
+	if strings.HasPrefix(string(b), magic) {
 		return nil
 	}
 	got := string(b[:min(len(b), len(magic))])
@@ -189,14 +204,14 @@ func checkMagic(b []byte) *problem {
 	if kind == "" {
 		kind = fmt.Sprintf("%q", got)
 	}
-	p := bad("magic", "that of a bloomjoin filter", kind)
+	p := bad("magic", want, kind)
 	switch {
 	case strings.HasPrefix(magic, got):
 		return cutShort(prologueBytes, int64(len(b)))
-	case len(got) > 3 && got[1:4] == magic[1:4]:
+	case sniff.Kind([]byte(got)) == "" && len(got) > 3 && got[1:4] == magic[1:4]:
 		p.hint = "a transfer in text mode changed line ends or high bits: copy the file again, as binary"
 	default:
-		p.hint = "bloomjoin build makes a filter of a file of IDs"
+		p.hint = hint
 	}
 	return p
 }
@@ -308,10 +323,16 @@ func (h *Header) Load(lim Limits) (*Filter, error) {
 	if err := h.decoded(); err != nil {
 		return nil, err
 	}
-	if most := lim.of(h.Filter.kind); h.PayloadBytes > most {
-		return nil, tooLarge(h.PayloadBytes, most).inFile(h.name)
+	if most, need := lim.of(h.Filter.kind), h.memory(lim); need > most {
+		return nil, tooLarge(need, most).inFile(h.name)
 	}
 	f := h.Filter.clone()
+	if f.kind == KindCounting {
+		if err := h.loadCounting(f, lim.Counters); err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
 	if f.kind == KindBloom {
 		bits, err := bloom.New(f.facts.Params)
 		if err != nil {
@@ -377,5 +398,12 @@ func (f *Filter) clone() *Filter {
 	}
 	g.facts.Registers = slices.Clone(f.facts.Registers)
 	g.facts.Parents = slices.Clone(f.facts.Parents)
+	if c := f.facts.Counting; c != nil {
+		g.facts.Counting = &Counting{c.Multiset, c.Saturated}
+	}
+	if e := f.facts.Exceptions; e != nil {
+		copied := *e // but for the hashes, which do not change
+		g.facts.Exceptions = &copied
+	}
 	return &g
 }

@@ -48,37 +48,46 @@ func encodeHeld(w io.Writer, f *Filter, opts Options) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	head := appendHead(nil, &src.meta)
+	n, sums, err := src.encode(w, opts)
+	if err == nil {
+		f.held.written(&stamp{parts: src.parts, sums: sums})
+	}
+	return n, err
+}
+
+// encode writes the file of a checked payload. It returns its size, or the number of bytes
+// written before an error, and the checksums of the chunks.
+func (s *source) encode(w io.Writer, opts Options) (n int64, sums []uint64, err error) {
+	head := appendHead(nil, &s.meta)
 	if len(head)-prologueBytes > maxHeader {
-		return 0, bad("header", fmt.Sprintf("at most %d bytes", maxHeader), len(head)-prologueBytes).inProgram()
+		return 0, nil, bad("header", fmt.Sprintf("at most %d bytes", maxHeader), len(head)-prologueBytes).inProgram()
 	}
 	out := &summer{w: w}
 	if err := out.write(head); err != nil {
-		return out.n, err
+		return out.n, nil, err
 	}
-	table, sums, err := src.writeChunks(out, opts)
+	table, sums, err := s.writeChunks(out, opts)
 	if err != nil {
-		return out.n, err
+		return out.n, nil, err
 	}
-	f.held.written(&stamp{parts: src.parts, sums: sums})
 	if err := out.pad(8); err != nil {
-		return out.n, err
+		return out.n, nil, err
 	}
 	if err := out.write(appendSection(nil, secChunks, flagCritical, table)); err != nil {
-		return out.n, err
+		return out.n, nil, err
 	}
 	size := binary.LittleEndian.AppendUint64(nil, uint64(out.n)+trailerBytes)
 	if err := out.write(size); err != nil {
-		return out.n, err
+		return out.n, nil, err
 	}
 	err = out.write(binary.LittleEndian.AppendUint64(nil, out.sum.Sum64()))
-	return out.n, err
+	return out.n, sums, err
 }
 
 // appendHead appends the prologue and the header sections.
 func appendHead(dst []byte, m *meta) []byte {
 	sections := appendSections(nil, m)
-	dst = append(dst, magic...)
+	dst = append(dst, m.magic()...)
 	dst = binary.LittleEndian.AppendUint16(dst, formatVersion)
 	dst = binary.LittleEndian.AppendUint16(dst, readerVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(sections)))
@@ -119,13 +128,22 @@ func (s *summer) pad(to int64) error {
 type source struct {
 	meta
 	bits *bloom.Filter // or
-	data [2][]byte     // of an exact set
+	data [2][]byte     // of an exact set, or counters, or
+	part Payload       // of another file
 }
 
 // newSource checks f and makes its payload readable.
 func newSource(f *Filter) (*source, error) {
 	s := &source{meta: meta{Filter: f}, bits: f.Bloom()}
 	switch set := f.Exact(); {
+	case f.kind == KindCounting && s.bits != nil:
+		if s.bits = nil; f.Counters() == nil {
+			p := bad("payload", "counters", "the bits that were made of them")
+			p.hint = "load the filter with Limits.Counters"
+			return nil, p.inProgram()
+		}
+		s.data[0] = f.Counters().Counters()
+		s.parts = []uint64{uint64(len(s.data[0]))}
 	case s.bits != nil:
 		s.parts = []uint64{s.bits.Params().Bytes()}
 	case set != nil:
@@ -160,6 +178,9 @@ func (m *meta) chunkSize(i int) int {
 func (s *source) chunk(dst []byte, i int) []byte {
 	lo := uint64(i) * chunkBytes
 	hi := lo + uint64(s.chunkSize(i))
+	if s.part != nil {
+		return s.part(dst, lo, hi)
+	}
 	if s.bits != nil {
 		size := s.facts.Params.Geometry.BlockBytes()
 		return s.bits.AppendBlocks(dst, lo/size, hi/size)
@@ -250,13 +271,18 @@ func (f *Filter) newStamp() (*stamp, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stamp{parts: src.parts}
-	sum := func(p *packer, i int) error { return p.pack(src, nil, i) }
+	sums, err := src.sums()
+	return &stamp{parts: src.parts, sums: sums}, err
+}
+
+// sums returns the checksums of the payload's chunks.
+func (s *source) sums() (sums []uint64, err error) {
+	sum := func(p *packer, i int) error { return p.pack(s, nil, i) }
 	keep := func(p *packer, _ int) error {
-		st.sums = append(st.sums, p.sum)
+		sums = append(sums, p.sum)
 		return nil
 	}
-	return st, inOrder(context.Background(), chunkCount(src.payloadBytes()), sum, keep)
+	return sums, inOrder(context.Background(), chunkCount(s.payloadBytes()), sum, keep)
 }
 
 // written keeps what was computed of the payload while it was written.

@@ -22,7 +22,7 @@ var (
 
 // Hints for errors about a file.
 const (
-	hintDamaged = "the file is damaged: copy it again, or build the filter again"
+	hintDamaged = "the file is damaged: copy it again, or build it again"
 	hintNewer   = "it was written by a newer version of bloomjoin: use that version"
 )
 

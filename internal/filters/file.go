@@ -59,7 +59,7 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 		return nil, err
 	}
 	if m, ok := src.(storage.Mapper); ok && h.mappable() {
-		f, err := h.loadMap(m)
+		f, err := h.loadMap(m, lim.Unread)
 		if !errors.Is(err, fault.ErrUnsupported) {
 			return f, err
 		}
@@ -73,14 +73,18 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 	return f, nil
 }
 
-// loadMap maps a file and verifies it. The error wraps fault.ErrUnsupported if the
+// loadMap maps a file and verifies it, unless it may be unread. The error wraps fault.ErrUnsupported if the
 // file cannot be mapped for any reason: it may still be readable.
-func (h *Header) loadMap(m storage.Mapper) (*Filter, error) {
+func (h *Header) loadMap(m storage.Mapper, unread bool) (*Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
 		return nil, fmt.Errorf("%w: map: %w", fault.ErrUnsupported, err)
 	}
-	f, err := h.LoadMapped(file, unmap)
+	load := h.LoadMapped
+	if unread {
+		load = h.LoadUnread
+	}
+	f, err := load(file, unmap)
 	if err != nil {
 		return nil, errors.Join(err, unmap())
 	}
@@ -108,6 +112,22 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if f.held == nil {
 		return 0, fmt.Errorf("%s: %w", name, errNoPayload())
 	}
+	return saveAs(ctx, store, name, opts.Replace, func(w io.Writer) (int64, error) { return encodeHeld(w, f, opts) }, func() (rival int64, same bool, err error) {
+		want, err := f.digest()
+		if err != nil {
+			return 0, false, err
+		}
+		same, err = Holds(ctx, store, name, func(h *Header) bool {
+			rival = h.FileBytes
+			return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
+		})
+		return rival, same, err
+	})
+}
+
+// saveAs writes a file and returns its size. If a rival is there, and is not to be replaced, same
+// returns its size and whether it will do.
+func saveAs(ctx context.Context, store storage.Storage, name string, replace bool, encode func(io.Writer) (int64, error), same func() (int64, bool, error)) (size int64, err error) {
 	if err := objects.Sweep(ctx, store, name); err != nil {
 		return 0, err
 	}
@@ -116,29 +136,21 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if size, err = encodeHeld(until{ctx, sink}, f, opts); err != nil {
+	if size, err = encode(until{ctx, sink}); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := stopped.Err(ctx); err != nil {
 		return 0, err
 	}
-	err = sink.Commit(opts.Replace)
-	if opts.Replace || !errors.Is(err, fs.ErrExist) {
+	err = sink.Commit(replace)
+	if replace || !errors.Is(err, fs.ErrExist) {
 		return size, err
 	}
-	want, err := f.digest()
+	rival, ok, err := same()
 	if err != nil {
 		return 0, err
 	}
-	var rival int64
-	same, err := Holds(ctx, store, name, func(h *Header) bool {
-		rival = h.FileBytes
-		return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
-	})
-	if err != nil {
-		return 0, err
-	}
-	if !same {
+	if !ok {
 		return 0, faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 	}
 	return rival, nil
@@ -164,6 +176,11 @@ func (u until) Write(p []byte) (int, error) {
 // be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
 	stopped.Needs(ctx, "filters.Holds")
+	return holds(ctx, store, name, nil, want)
+}
+
+// holds is Holds for a filter, or for another file.
+func holds(ctx context.Context, store storage.Source, name string, other *Other, want func(*Header) bool) (ok bool, err error) {
 	if err := given(store, name); err != nil {
 		return false, err
 	}
@@ -172,7 +189,7 @@ func Holds(ctx context.Context, store storage.Source, name string, want func(*He
 		return false, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	h, err := DecodeHeader(src, src.Object().Size, name)
+	h, err := decodeHeader(src, src.Object().Size, name, other)
 	if err == nil && (want == nil || want(h)) {
 		if err = h.Verify(); err == nil {
 			return true, nil

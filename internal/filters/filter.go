@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -20,6 +21,9 @@ type payload struct {
 	bits    *bloom.Filter // this or set
 	set     *exact.Set
 	mapping *mapping // whose memory bits is; nil: its own
+	unread  *unread  // of a mapping: what is verified when it is asked for; nil: all is verified
+
+	counters *counting.Filter // that the bits are of; nil: of another kind, or not loaded
 
 	mu    sync.Mutex
 	stamp *stamp // nil: not computed yet
@@ -34,6 +38,7 @@ type payload struct {
 // scratch is the memory of one call of ProbeBatch or Probe.
 type scratch struct {
 	hashes []uint64
+	owners []uint32 // by hash: its position in the batch
 	values *keys.ValueEncoder
 	hits   []uint32
 }
@@ -133,13 +138,39 @@ func (f *Filter) probeBatch(options keys.Options, b *keys.Batch, sel []uint32) (
 	if f.held.set != nil {
 		return f.held.probeSet(b, sel)
 	}
+	from := len(sel)
 	if values, ok := b.Ints(); ok {
-		return f.held.probeBits(values, nil, sel)
+		sel, err := f.held.probeBits(values, nil, sel)
+		return f.except(sel, from, func(i uint32) uint64 { return b.HashAt(f.facts.Params.Hash, int(i)) }), err
 	}
 	s := f.held.getScratch()
 	defer f.held.scratch.Put(s)
-	s.hashes = b.Hash(f.facts.Params.Hash, s.hashes)
-	return f.held.probeBits(nil, s.hashes, sel)
+	hashes, of := b.Asked(f.facts.Params.Hash, options.Rule, s.hashes, s.owners)
+	s.hashes = hashes
+	sel, err := f.held.probeBits(nil, hashes, sel)
+	sel = f.except(sel, from, func(i uint32) uint64 { return hashes[i] })
+	if of == nil {
+		return sel, err
+	}
+	s.owners = of
+	for i, hit := range sel[from:] {
+		sel[from+i] = of[hit]
+	}
+	return sel[:from+len(slices.Compact(sel[from:]))], err
+}
+
+// except removes from sel, from an index on, what only passes the bits.
+func (f *Filter) except(sel []uint32, from int, hash func(uint32) uint64) []uint32 {
+	if f.facts.Exceptions == nil || len(sel) == from {
+		return sel
+	}
+	kept := sel[:from]
+	for _, hit := range sel[from:] {
+		if !f.facts.Exceptions.Hashes.Has(hash(hit)) {
+			kept = append(kept, hit)
+		}
+	}
+	return kept
 }
 
 // askable returns the options for keys that can be probed, or an error if the
@@ -181,6 +212,15 @@ func (p *payload) probeSet(b *keys.Batch, sel []uint32) ([]uint32, error) {
 func (p *payload) probeBits(values, hashes []uint64, sel []uint32) ([]uint32, error) {
 	if p.mapping == nil {
 		return p.probe(values, hashes, sel), nil
+	}
+	if !p.unread.complete() {
+		if hashes == nil {
+			hashes = make([]uint64, len(values))
+			p.bits.Params().Hash.Sum64(hashes, values)
+		}
+		if err := p.unread.touch(p.bits.Params(), hashes); err != nil {
+			return sel, err
+		}
 	}
 	err := p.guard(func() { sel = p.probe(values, hashes, sel) })
 	return sel, err
@@ -242,7 +282,8 @@ func (f *Filter) KeyOptions() (keys.Options, error) {
 }
 
 // FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0
-// for an exact set, NaN without a payload, as after Close of a mapped one.
+// for an exact set, NaN without a payload, as after Close of a mapped one, or if the file
+// that was to be verified is damaged.
 func (f *Filter) FPR() float64 {
 	p := f.payload()
 	if p == nil || p.mapping.gone() {
@@ -251,7 +292,17 @@ func (f *Filter) FPR() float64 {
 	if p.set != nil {
 		return 0
 	}
-	return p.bits.FPR() // LoadMapped has computed it, so no mapped bits are read
+	if p.unread == nil {
+		return p.bits.FPR() // LoadMapped has computed it, so no mapped bits are read
+	}
+	fpr := math.NaN()
+	if p.readable() && p.mapping.within() {
+		defer p.mapping.leave()
+		if p.guard(func() { fpr = p.bits.FPR() }) != nil {
+			return math.NaN()
+		}
+	}
+	return fpr
 }
 
 // Count returns the number of distinct keys: the number of members of an exact set,
@@ -267,16 +318,19 @@ func (f *Filter) Count() (e bloom.Cardinality) {
 	if p.set != nil {
 		return bloom.Cardinality{Keys: float64(p.set.Len())}
 	}
-	if p.guard(func() { e = p.bits.Count() }) != nil {
+	if p.unread.all() != nil || p.guard(func() { e = p.bits.Count() }) != nil {
 		return bloom.Cardinality{Keys: math.Inf(1), StdErr: math.Inf(1)}
 	}
 	return e
 }
 
-// Bytes returns the size of the payload in memory, for an exact set with its index.
+// Bytes returns the size of the payload in memory, for an exact set with its index, for
+// counters with their bits.
 func (f *Filter) Bytes() uint64 {
-	switch {
-	case f.Bloom() != nil:
+	switch p := f.payload(); {
+	case f.Counters() != nil:
+		return CountingBytes(f.facts.Params)
+	case p != nil && p.bits != nil && !p.mapping.gone():
 		return f.facts.Params.Bytes()
 	case f.Exact() != nil:
 		return f.Exact().Bytes()

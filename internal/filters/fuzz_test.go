@@ -54,8 +54,8 @@ func FuzzLoadMapped(f *testing.F) {
 	seedFiles(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, file := range [][]byte{b, repair(b)} {
-			if g, err := decodeBoth(t, file, Limits{MaxBytes: 1 << 22}); err == nil {
-				if flat := encode(t, g, Options{Uncompressed: true}); g.Bloom() != nil {
+			if g, err := decodeBoth(t, file, Limits{MaxBytes: 1 << 22, Counters: true}); err == nil {
+				if flat := encode(t, g, Options{Uncompressed: true}); g.Kind() == KindBloom {
 					if h := header(t, flat, "flat"); !h.mappable() {
 						t.Fatal("an uncompressed file cannot be used in place")
 					}
@@ -74,7 +74,7 @@ func oneForm(t *testing.T, b []byte) {
 	if err != nil {
 		return
 	}
-	f, err := h.Load(Limits{MaxBytes: 1 << 22})
+	f, err := h.Load(Limits{MaxBytes: 1 << 22, Counters: true})
 	unpanicked(t, err)
 	if err != nil {
 		return
@@ -82,6 +82,9 @@ func oneForm(t *testing.T, b []byte) {
 	d, err := f.Digest()
 	if err != nil || d != h.Digest() {
 		t.Fatalf("digest %x, header %x, error %v", d, h.Digest(), err)
+	}
+	if bits, err := h.Load(Limits{MaxBytes: 1 << 22}); err != nil || bits.FPR() != f.FPR() || bits.Bloom().Params() != f.Bloom().Params() {
+		t.Fatalf("loaded without counters: %v", err)
 	}
 	again := encode(t, f, Options{Uncompressed: true})
 	if h.Version != formatVersion || len(h.Skipped) > 0 {

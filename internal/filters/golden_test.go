@@ -8,9 +8,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
 // go test ./internal/filters -run 'Golden|Vectors' -update rewrites the files. Golden files of
@@ -126,6 +128,19 @@ func goldens() []golden {
 			f.facts.Partial = &Partial{Of: 2, Held: []uint32{1}}
 			return f
 		}},
+		{"counting-set", Options{}, func(t testing.TB) *Filter {
+			f := countingFilter(t, 45, false, keysFrom(1, 1000))
+			f.facts.Capacity = Capacity{Keys: 1100, Blocks: 45}
+			return f
+		}},
+		{"counting-partial", Options{}, func(t testing.TB) *Filter {
+			f := countingFilter(t, 9, true, append(keysFrom(1, 100), slices.Repeat([]uint64{7}, 20)...))
+			f.facts.Partial = &Partial{Of: 3, Held: []uint32{0, 2}}
+			return f
+		}},
+		{"counting-uncompressed", Options{Uncompressed: true}, func(t testing.TB) *Filter {
+			return countingFilter(t, 33, true, keysFrom(3, 20))
+		}},
 		{"rule-lower", Options{}, func(t testing.TB) *Filter {
 			return ruled(t, "lower", "bytes", " anna@example.com", "müller\t", "Ärger")
 		}},
@@ -136,7 +151,31 @@ func goldens() []golden {
 			f.facts.Partial = &Partial{Of: 3, Held: []uint32{1}}
 			return f
 		}},
+		{"rule-url", Options{}, func(t testing.TB) *Filter {
+			return ruled(t, "trim,url", "bytes", "http://example.com/a%2Fb", "https://xn--bcher-kva.de/?q", "no URL")
+		}},
+		{"rule-url-host", Options{}, func(t testing.TB) *Filter {
+			return ruled(t, "url-host", "bytes", "example.com", "[::1]")
+		}},
+		{"exceptions", Options{}, func(t testing.TB) *Filter {
+			f := bloomFilter(t, 45, keysFrom(1, 1000))
+			f.facts.Exceptions = &Exceptions{Hashes: hashSet(1, 1<<40, 1<<63, math.MaxUint64), Known: 30_000, Digest: [32]byte{1, 31: 2}}
+			return f
+		}},
+		{"exceptions-partial", Options{}, func(t testing.TB) *Filter {
+			f := bloomFilter(t, 720, keysFrom(2, 60))
+			f.facts.Partial = &Partial{Of: 2, Held: []uint32{1}}
+			f.facts.Exceptions = &Exceptions{Digest: [32]byte{7}}
+			return f
+		}},
 	}
+}
+
+// hashSet returns a set of hashes.
+func hashSet(hashes ...uint64) *exact.Set {
+	s := exact.New()
+	s.Add(hashes, false)
+	return s
 }
 
 // ruled returns a filter of keys that are already normalized by a rule.

@@ -10,11 +10,13 @@ import (
 )
 
 // meta is the contents of a file's header: a filter without its payload, and the
-// sizes of the payload's parts in bytes. A Bloom filter has one part, an exact set
-// two: the negative members and the others.
+// sizes of the payload's parts in bytes. An exact set has two parts, the negative
+// members and the others; other kinds have one.
 type meta struct {
 	*Filter
 	parts []uint64
+	other *Other // nil: the file is a filter
+	own   []byte // of another file: the body of its own section
 }
 
 // Section types of the header, in file order.
@@ -32,6 +34,8 @@ const (
 	secCapacity  = 11
 	secRule      = 12
 	secDivision  = 13
+	secExcept    = 14
+	secCounting  = 15
 )
 
 // section describes how one type of section is written and read. If put returns
@@ -60,13 +64,18 @@ func sections() []section {
 		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
 		{secRule, "rule", true, false, putRule, getRule},
 		{secDivision, "division", true, false, putDivision, getDivision},
+		{secExcept, "exceptions", true, false, putExceptions, getExceptions},
+		{secCounting, "counting", true, false, putCounting, getCounting},
 	}
 }
 
 // sectionName returns a name for errors.
 func sectionName(id uint16) string {
-	if id == secChunks {
+	switch id {
+	case secChunks:
 		return "chunks"
+	case secOwn:
+		return "counters"
 	}
 	for _, s := range sections() {
 		if s.id == id {
@@ -79,7 +88,7 @@ func sectionName(id uint16) string {
 // appendSections appends all header sections of m.
 func appendSections(dst []byte, m *meta) []byte {
 	var body []byte
-	for _, s := range sections() {
+	for _, s := range m.sections() {
 		if body = s.put(m, body[:0]); len(body) == 0 {
 			continue
 		}
@@ -95,7 +104,7 @@ func appendSections(dst []byte, m *meta) []byte {
 // parseSections reads the header sections in b into m. It returns the types of
 // unknown sections that are not critical.
 func parseSections(b []byte, m *meta) (skipped []uint16, p *problem) {
-	known := sections()
+	known := m.sections()
 	last := uint16(0)
 	for len(b) > 0 {
 		var s rawSection
@@ -149,7 +158,7 @@ func unknown(s rawSection) *problem {
 		return bad("stands before the payload", "", "").in(sectionName(s.id))
 	}
 	if s.critical {
-		return bad("unknown, and needed to read the filter", "", "").in(sectionName(s.id)).newer()
+		return bad("unknown, and needed to read the file", "", "").in(sectionName(s.id)).newer()
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -36,37 +35,36 @@ func (h *Header) mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 // process, except on a goroutine that has called debug.SetPanicOnFault, where
 // it panics with an error that has a method Addr.
 func (h *Header) LoadMapped(file []byte, unmap func() error) (*Filter, error) {
-	if err := h.decoded(); err != nil {
+	if err := h.canMap(); err != nil {
 		return nil, err
 	}
-	if !h.mappable() {
-		return nil, faults.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
-			WithHint("write the filter with {Uncompressed}; only Bloom filters can be mapped")
-	}
-	if int64(len(file)) != h.FileBytes {
-		return nil, bad("map", fmt.Sprintf("%d bytes", h.FileBytes), len(file)).inFile(h.name)
-	}
-	bits, err := bloom.View(h.Filter.facts.Params, file[h.PayloadOffset:][:h.PayloadBytes])
+	f, in, err := h.view(file, unmap)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.name, err)
+		return nil, err
 	}
-	in := *h
-	in.mapped = file
 	if err := in.Verify(); err != nil {
 		return nil, err
 	}
-	f := h.Filter.clone()
-	f.SetBloom(bits)
-	f.mapping = &mapping{unmap: unmap}
-	f.held.mapping, f.held.stamp = f.mapping, h.stamp()
 	err = in.guard(func() error {
-		bits.FPR() // which are not read again for it at a time when they may have gone
+		f.held.bits.FPR() // which are not read again for it at a time when they may have gone
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// canMap returns an error unless the payload can be used in place.
+func (h *Header) canMap() error {
+	if err := h.decoded(); err != nil {
+		return err
+	}
+	if !h.mappable() {
+		return faults.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
+			WithHint("write the filter with {Uncompressed}; only Bloom filters can be mapped")
+	}
+	return nil
 }
 
 // form names what the payload is, for errors.
@@ -213,6 +211,10 @@ func (f *Filter) KeepOpen() (release func(), err error) {
 		return func() {}, nil
 	}
 	if err := f.mapping.enter(); err != nil {
+		return nil, err
+	}
+	if err := f.held.unread.all(); err != nil {
+		f.mapping.leave()
 		return nil, err
 	}
 	return f.mapping.leave, nil

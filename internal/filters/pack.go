@@ -61,8 +61,11 @@ func (p *packer) pack(s *source, enc *zstd.Encoder, i int) (err error) {
 		return nil
 	}
 	how := general
-	if s.bits != nil {
+	if s.kind != KindExact && s.part == nil {
 		how = methodFor(p.raw)
+	}
+	if s.kind == KindCounting && how == none { // counters have fewer values than bits in them suggest
+		how = literals
 	}
 	switch how {
 	case none:

@@ -212,5 +212,8 @@ func (h *Header) Verify() error {
 	if err := h.decoded(); err != nil {
 		return err
 	}
+	if h.Filter.kind == KindCounting {
+		return h.counters(context.Background(), func(uint64, []byte) error { return nil })
+	}
 	return readPayloads(context.Background(), []*Header{h}, take{})
 }

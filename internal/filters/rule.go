@@ -12,7 +12,7 @@ import (
 
 // rules are those that this version knows. Their bits in the file are those of
 // keys.Rule.
-const rules = keys.Trim | keys.Lower | keys.UUID
+const rules = keys.Trim | keys.Lower | keys.UUID | keys.URL | keys.URLHost
 
 // ruleBits returns the bits of a rule; ok is false unless its names are known and
 // in their order.
@@ -56,6 +56,9 @@ func (m *meta) checkRule() *problem {
 		want, none = string(keys.Fixed(16)), string(keys.Bytes)
 	}
 	classes := m.KeyClasses()
+	if keys.Rule(bits).Check(len(classes)) != nil {
+		return bad("key under the rule "+m.facts.Rule, "one column", len(classes))
+	}
 	if !slices.Contains(classes, want) || slices.Contains(classes, none) {
 		return bad("key under the rule "+m.facts.Rule, "a column of class "+want, strings.Join(classes, ", "))
 	}

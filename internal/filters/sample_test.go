@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
@@ -54,6 +56,25 @@ func splitFilter(t testing.TB, g bloom.Geometry, blocks uint64, values []uint64)
 		BuildID:    sha256.Sum256([]byte("a build")),
 	}}
 	f.SetBloom(bloomOf(t, g, blocks, values))
+	return f
+}
+
+func countingFilter(t testing.TB, blocks uint64, multiset bool, values []uint64) *Filter {
+	t.Helper()
+	f := bloomFilter(t, blocks, values)
+	c, err := counting.New(f.facts.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := make([]uint64, len(values))
+	xxh3Hash.Sum64(hashes, values)
+	slices.Sort(hashes)
+	if err := c.Change(counting.AddAll).Add(counting.Run{Hashes: hashes}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SetCounters(c, multiset); err != nil {
+		t.Fatal(err)
+	}
 	return f
 }
 
@@ -107,7 +128,7 @@ func encode(t testing.TB, f *Filter, opts Options) []byte {
 
 func decode(t testing.TB, b []byte) *Filter {
 	t.Helper()
-	f, err := Decode(bytes.NewReader(b), int64(len(b)), "test.bjf", Limits{})
+	f, err := Decode(bytes.NewReader(b), int64(len(b)), "test.bjf", Limits{Counters: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +151,19 @@ func describe(t testing.TB, f *Filter) string {
 	for _, d := range f.facts.Parents {
 		fmt.Fprintf(&w, "parent %x\n", d)
 	}
+	if c := f.facts.Counting; c != nil {
+		counters := f.Counters().Counters()
+		fmt.Fprintf(&w, "multiset %t\nsaturated %d\ncounters %d sha256 %x\n", c.Multiset, c.Saturated, len(counters), sha256.Sum256(counters))
+	}
 	if f.facts.Capacity != (Capacity{}) {
 		fmt.Fprintf(&w, "capacity %d in %d blocks\n", f.facts.Capacity.Keys, f.facts.Capacity.Blocks)
+	}
+	if e := f.facts.Exceptions; e != nil {
+		fmt.Fprintf(&w, "exceptions against %d of %x:", e.Known, e.Digest)
+		for values := range e.Hashes.Values {
+			fmt.Fprintf(&w, " %x", values)
+		}
+		fmt.Fprintln(&w)
 	}
 	if f.facts.Registers != nil {
 		fmt.Fprintf(&w, "registers %d sha256 %x\n", len(f.facts.Registers), sha256.Sum256(f.facts.Registers))

@@ -54,9 +54,21 @@ func partialBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, f, Options{}))
 }
 
+// exceptBase is a Bloom filter with exceptions.
+func exceptBase(t testing.TB) *pieces {
+	f := bloomFilter(t, 4, keysFrom(8, 30))
+	f.facts.Exceptions = &Exceptions{Hashes: hashSet(3, 1<<50), Known: 9, Digest: [32]byte{1}}
+	return dismantle(t, encode(t, f, Options{}))
+}
+
 // ruleBase is a Bloom filter of lower-case strings.
 func ruleBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, ruled(t, "lower", "bytes", "anna", "otto"), Options{}))
+}
+
+// countingBase is a counting filter of a set.
+func countingBase(t testing.TB) *pieces {
+	return dismantle(t, encode(t, countingFilter(t, 4, false, keysFrom(8, 30)), Options{Uncompressed: true}))
 }
 
 // edit returns a vector's file: a base with one change.
@@ -171,7 +183,25 @@ func vectors() []vector {
 			le.PutUint64(d.section(secPayload).body[8:], 1<<38)
 		})},
 		{"blocks-unlike-payload", "corrupt", "payload of the Bloom filter", edit(base, func(d *pieces) { d.section(secParams).body[16] = 5 })},
-		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 4 })},
+		{"kind-unknown", "newer", "kind", edit(base, func(d *pieces) { d.section(secSet).body[0] = 5 })},
+		{"counting-alone", "corrupt", "section counting", edit(base, func(d *pieces) { d.section(secSet).body[0] = 4; le.PutUint64(d.section(secPayload).body[8:], 32*128) })},
+		{"counting-elsewhere", "corrupt", "section counting", edit(base, func(d *pieces) {
+			d.sections = append(d.sections, piece{id: secCounting, flags: flagCritical, body: make([]byte, 16)})
+		})},
+		{"counting-wanted", "corrupt", "wanted kind", edit(base, func(d *pieces) { d.section(secSet).body[1] = 4 })},
+		{"counting-unwanted", "corrupt", "wanted kind", edit(countingBase, func(d *pieces) { d.section(secSet).body[1] = 1 })},
+		{"counting-geometry", "newer", "counting filter in split-512", edit(countingBase, func(d *pieces) { d.section(secParams).body[0] = 2 })},
+		{"counting-blocks", "newer", "counting filter of", edit(countingBase, func(d *pieces) { d.section(secParams).body[19] = 0x80; d.section(secParams).body[16]++ })},
+		{"counting-payload", "corrupt", "payload of the counting filter", edit(countingBase, func(d *pieces) { d.section(secParams).body[16]-- })},
+		{"counting-mode", "newer", "mode", edit(countingBase, func(d *pieces) { d.section(secCounting).body[0] = 2 })},
+		{"counting-reserved", "corrupt", "reserved", edit(countingBase, func(d *pieces) { d.section(secCounting).body[7] = 1 })},
+		{"counting-short", "corrupt", "too short", edit(countingBase, func(d *pieces) { d.section(secCounting).body = d.section(secCounting).body[:15] })},
+		{"counting-partial-set", "corrupt", "a multiset", edit(partialBase, func(d *pieces) {
+			d.section(secSet).body[0], d.section(secSet).body[1] = 4, 4
+			le.PutUint64(d.section(secPayload).body[8:], 4*128)
+			d.sections = append(d.sections, piece{id: secCounting, flags: flagCritical, body: make([]byte, 16)})
+		})},
+		{"counting-saturated", "corrupt", "saturated counters: want 1, got 0", edit(countingBase, func(d *pieces) { d.section(secCounting).body[8] = 1 })},
 		{"want-unknown", "newer", "wanted kind", edit(base, func(d *pieces) { d.section(secSet).body[1] = 3 })},
 		{"fpr-nan", "corrupt", "fpr asked", edit(base, putFPR(math.NaN()))},
 		{"fpr-zero", "corrupt", "fpr asked", edit(base, putFPR(0))},
@@ -226,7 +256,7 @@ func vectors() []vector {
 		})},
 
 		{"rule-nothing", "corrupt", "section rule: says nothing", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] = 0 })},
-		{"rule-unknown", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 8 })},
+		{"rule-unknown", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 0x20 })},
 		{"rule-unknown-high", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[3] = 0x80 })},
 		{"rule-not-critical", "corrupt", "section rule: critical flag", edit(ruleBase, func(d *pieces) { d.section(secRule).flags = 0 })},
 		{"rule-length", "corrupt", "section rule: too short", edit(ruleBase, func(d *pieces) { d.section(secRule).body = d.section(secRule).body[:1] })},
@@ -234,6 +264,27 @@ func vectors() []vector {
 			d.sections = append(d.sections, piece{secRule, flagCritical, []byte{2, 0, 0, 0}})
 		})},
 		{"rule-uuid-of-text", "corrupt", "key under the rule lower,uuid: want a column of class fixed[16], got bytes", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 4 })},
+
+		{"rule-two-of-urls", "corrupt", "rule: want some of trim,lower,uuid,url,url-host", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] = 0x18 })},
+		{"rule-host-of-two", "corrupt", "key under the rule url-host: want one column, got 2", edit(ruleBase, func(d *pieces) {
+			d.section(secRule).body[0] = 0x10
+			s := d.section(secKey)
+			s.body[3] = 2
+			s.body = append(s.body, s.body[5:]...)
+		})},
+
+		{"exceptions-not-critical", "corrupt", "section exceptions: critical flag", edit(exceptBase, func(d *pieces) { d.section(secExcept).flags = 0 })},
+		{"exceptions-short", "corrupt", "section exceptions: too short", edit(exceptBase, func(d *pieces) { d.section(secExcept).body = d.section(secExcept).body[:39] })},
+		{"exceptions-members", "corrupt", "section exceptions: ", edit(exceptBase, func(d *pieces) { d.section(secExcept).body = d.section(secExcept).body[:40] })},
+		{"exceptions-behind", "corrupt", "section exceptions: ", edit(exceptBase, func(d *pieces) { d.section(secExcept).body = append(d.section(secExcept).body, 0) })},
+		{"exceptions-nothing", "corrupt", "exceptions: want some, or known keys", edit(exceptBase, func(d *pieces) { d.section(secExcept).body = make([]byte, 48) })},
+		{"exceptions-unknown", "corrupt", "exceptions: want some, or known keys", edit(exceptBase, func(d *pieces) { clear(d.section(secExcept).body[32:40]) })},
+		{"exceptions-of-exact", "corrupt", "exceptions: want a Bloom filter or a partial one", edit(exactBase, func(d *pieces) {
+			d.sections = append(d.sections, piece{secExcept, flagCritical, []byte{1, 47: 0}})
+		})},
+		{"exceptions-of-partial", "corrupt", "known keys of a partial: want a digest", edit(partialBase, func(d *pieces) {
+			d.sections = append(d.sections, piece{secExcept, flagCritical, make([]byte, 48)})
+		})},
 
 		{"chunk-size", "corrupt", "chunk size", edit(base, func(d *pieces) { d.section(secPayload).body[0] = 1 })},
 		{"payload-parts", "corrupt", "payload parts", edit(base, func(d *pieces) {

@@ -41,7 +41,12 @@ type Input struct {
 	Values   pathValues     `json:"values,omitempty"`   // see [source.File.Partitions]
 	Root     *string        `json:"root,omitempty"`     // the directory that was named, or that a pattern matched, in which it was found; nil: in none
 	RootRel  string         `json:"root_rel,omitempty"` // its path in terms of Rel; empty: the base itself
+
+	number int // among the inputs of the file
 }
+
+// Number returns the input's number among all of the file that it was read from, from 0.
+func (in *Input) Number() int { return in.number }
 
 // FoundIn returns Root, empty for none.
 func (in *Input) FoundIn() string {
@@ -185,8 +190,8 @@ func (d *Digest) Sum() (sum [32]byte, known bool) {
 	return sum, true
 }
 
-// published describes the input for the state of a directory.
-func (in *Input) published() publish.Input {
+// Published describes the input for the state of a directory.
+func (in *Input) Published() publish.Input {
 	return publish.Input{
 		Entry: publish.Entry{Input: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.Print), Groups: len(in.Groups)},
 		Found: in.Root != nil, Root: in.RootRel, ModTime: in.ModTime,
@@ -196,7 +201,7 @@ func (in *Input) published() publish.Input {
 // PublishedOf describes the file for the state of a directory.
 func PublishedOf(f *source.File) (publish.Input, error) {
 	in, err := BriefOf(f)
-	one := in.published()
+	one := in.Published()
 	one.Groups = f.NumGroups()
 	return one, err
 }

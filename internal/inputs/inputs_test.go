@@ -118,7 +118,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			sourcetest.Equal(t, want.Rel, *got.Root, *want.Root)
-			got.Root, want.Root = nil, nil
+			got.Root, want.Root, want.number = nil, nil, got.number
 			sourcetest.Equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 			i++
 		}
@@ -501,5 +501,28 @@ func TestInputsEmptyShare(t *testing.T) {
 	}
 	if files, pieces, err := in.Open(ctx, share, source.Opening{}); err != nil || len(files)+len(pieces) > 0 {
 		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
+	}
+}
+
+// Inputs by their numbers, which may repeat, are those that Each yields.
+func TestInputsAt(t *testing.T) {
+	_, list := listed(t, 300)
+	in := openList(t, list)
+	var all []Input
+	for one, err := range in.Each(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sourcetest.Equal(t, "number", one.Number(), len(all))
+		all = append(all, one)
+	}
+	numbers := []int{0, 0, 3, 3, 3, 254, 255, 256, 256, 299, 299}
+	got, err := in.At(t.Context(), numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range numbers {
+		sourcetest.Equal(t, fmt.Sprint("input ", n), got[i].Rel, all[n].Rel)
+		sourcetest.Equal(t, fmt.Sprint("number of input ", n), got[i].Number(), n)
 	}
 }

@@ -321,14 +321,15 @@ func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
 	inputs := make([]Input, 0, x.n)
 	group := x.group
 	for i := range x.n {
-		line, rest, ok := bytes.Cut(b, []byte("\n"))
-		if !ok {
-			return nil, l.corrupt("input %d has no line", x.first+i)
+		line, rest, err := l.line(b, x.first+i)
+		if err != nil {
+			return nil, err
 		}
 		in, err := l.input(line)
 		if err != nil {
 			return nil, l.corrupt("input %d: %v", x.first+i, err)
 		}
+		in.number = x.first + i
 		groups := l.bytes[group : group+int(l.groups[x.first+i])]
 		if !sameBytes(in.Groups, groups) || i > 0 && in.Rel < inputs[i-1].Rel {
 			return nil, l.corrupt("input %d contradicts the index", x.first+i)
@@ -488,22 +489,6 @@ func relOf(line []byte) (rel string, ok bool) {
 	return string(found), ok && ended
 }
 
-// at returns inputs by their numbers in the file, in ascending order.
-func (in *List) at(ctx context.Context, numbers []int) (inputs []Input, err error) {
-	var block []Input
-	loaded := -1
-	for _, i := range numbers {
-		if k := i / listBlock; k != loaded {
-			if block, err = in.file().lines(ctx, k); err != nil {
-				return nil, err
-			}
-			loaded = k
-		}
-		inputs = append(inputs, block[i%listBlock])
-	}
-	return inputs, nil
-}
-
 // Alike reports whether two of the inputs may have outputs of one name.
 func (in *List) Alike() bool { return in.file().header.Alike }
 
@@ -522,7 +507,7 @@ func (in *List) State(ctx context.Context) publish.Inputs {
 				all.Left[one.Rel] = true
 				continue
 			}
-			if !yield(one.published(), err) || err != nil {
+			if !yield(one.Published(), err) || err != nil {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package inputs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -37,11 +38,58 @@ func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 		}
 		at += max(int(groups), 1)
 	}
-	inputs, err := in.at(ctx, numbers)
+	inputs, err := in.At(ctx, numbers)
 	for i := range inputs {
 		pieces[i].Input = inputs[i]
 	}
 	return pieces, err
+}
+
+// At returns inputs by their numbers in the file, which must be in ascending order and may
+// repeat. It parses no other lines.
+func (in *List) At(ctx context.Context, numbers []int) (inputs []Input, err error) {
+	l := in.file()
+	var rest []byte                // of a block's lines
+	block, next, group := -1, 0, 0 // the block, its input at rest, and the row groups before that
+	for at, i := range numbers {
+		if at > 0 && numbers[at-1] == i {
+			inputs = append(inputs, inputs[at-1])
+			continue
+		}
+		if k := i / listBlock; k != block {
+			x := &l.blocks[k]
+			if rest, err = l.text(ctx, x); err != nil {
+				return nil, err
+			}
+			block, next, group = k, x.first, x.group
+		}
+		var line []byte
+		for ; next <= i; next++ {
+			if line, rest, err = l.line(rest, next); err != nil {
+				return nil, err
+			}
+			group += int(l.groups[next])
+		}
+		one, err := l.input(line)
+		if err != nil {
+			return nil, l.corrupt("input %d: %v", i, err)
+		}
+		one.number = i
+		if !sameBytes(one.Groups, l.bytes[group-int(l.groups[i]):group]) || len(inputs) > 0 && one.Rel < inputs[len(inputs)-1].Rel {
+			return nil, l.corrupt("input %d contradicts the index", i)
+		}
+		inputs = append(inputs, one)
+	}
+	return inputs, nil
+}
+
+// line cuts the line of an input from the lines of a block.
+func (l *inputFile) line(b []byte, number int) (line, rest []byte, err error) {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	if !ok {
+		err = l.corrupt("input %d has no line", number)
+	}
+	return line, rest, err
 }
 
 // weights returns the weights of all row groups.
@@ -67,7 +115,7 @@ func (in *List) Schemas(ctx context.Context) (first []Input, err error) {
 			numbers = append(numbers, s.First)
 		}
 		slices.Sort(numbers)
-		return in.at(ctx, numbers)
+		return in.At(ctx, numbers)
 	}
 	seen := map[string]bool{}
 	for one, err := range in.Each(ctx) {
@@ -112,7 +160,7 @@ func (in *List) Spread(ctx context.Context, n int) ([]Piece, error) {
 		}
 		at += int64(groups)
 	}
-	inputs, err := in.at(ctx, numbers)
+	inputs, err := in.At(ctx, numbers)
 	for i := range inputs {
 		pieces[i].Input = inputs[i]
 	}

@@ -76,6 +76,9 @@ type Options struct {
 	// Pieces, if not nil, are the pieces of the log to join, in place of those that Shard
 	// has of the files.
 	Pieces []source.Piece
+	// UnreadRows counts log rows beside the Pieces that are known to have no ID, and UnreadNulls
+	// those of them without a key: they belong to the log, for figures and requirements.
+	UnreadRows, UnreadNulls int64
 	// Memory bounds the bytes of filters, held IDs and buffers for what goes to disk,
 	// together; 0: no bound. A given Filter is not counted, except with Exact.
 	Memory int64

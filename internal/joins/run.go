@@ -66,6 +66,7 @@ func (r *running) report(ctx context.Context) (Report, error) {
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
 		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*source.File).Filtered),
 	}
+	rep.RowsIn, rep.KeysNull = rep.RowsIn+r.opts.UnreadRows, rep.KeysNull+r.opts.UnreadNulls
 	var err error
 	switch h := r.held; {
 	case h.rounds != nil:

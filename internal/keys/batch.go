@@ -7,11 +7,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
 
 // Batch holds the keys of one record batch in normal form. Rows whose key has a
-// NULL part are left out, and, under a [Rule] with UUID, rows whose text is not a
-// UUID: neither equals anything. The zero value is empty and ready for
+// NULL part are left out, and rows whose text cannot be an ID under a [Rule] with UUID
+// or URLHost: neither equals anything. The zero value is empty and ready for
 // [Encoder.Encode], which reuses its memory.
 //
 // Methods that only read may run concurrently. A nil *Batch has no rows.
@@ -35,14 +36,15 @@ type Batch struct {
 	rule    Rule    // under which the keys were made, if classes are recorded
 
 	void    []uint32 // rows whose key matches nothing, although no part is NULL
-	noUUIDs []uint32 // the rows of void that are not UUIDs under a rule with UUID
+	unfit   []uint32 // the rows of void that cannot be IDs under the rule
 	misfits []uint32 // rows with a value that does not fit its cast
 	lenient bool     // misfits count as NULLs
 
-	shared     bool     // data belongs to the record or the page
-	own        []byte   // the batch's own buffer while data is shared
-	sharedInts bool     // ints belongs to the page
-	ownInts    []uint64 // the batch's own buffer while ints is shared
+	shared     bool      // data belongs to the record or the page
+	own        []byte    // the batch's own buffer while data is shared
+	sharedInts bool      // ints belongs to the page
+	ownInts    []uint64  // the batch's own buffer while ints is shared
+	spare      [2][]byte // for rules under which keys grow: the next data, and one key
 }
 
 // Ints returns the keys as 64-bit integers, in two's complement if negative. ok is
@@ -147,7 +149,7 @@ func (b *Batch) Faulty() (row uint32, ok bool) {
 	if b.lenient {
 		misfits = nil
 	}
-	for _, rows := range [][]uint32{misfits, b.noUUIDs} {
+	for _, rows := range [][]uint32{misfits, b.unfit} {
 		if len(rows) > 0 && (!ok || rows[0] < row) {
 			row, ok = rows[0], true
 		}
@@ -170,7 +172,7 @@ func (b *Batch) Keep(keep func(row uint32) bool) {
 	if b == nil || keep == nil {
 		return
 	}
-	for _, rows := range []*[]uint32{&b.void, &b.noUUIDs, &b.misfits} {
+	for _, rows := range []*[]uint32{&b.void, &b.unfit, &b.misfits} {
 		*rows = slices.DeleteFunc(*rows, func(row uint32) bool { return !keep(row) })
 	}
 }
@@ -212,6 +214,31 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 		dst[i] = h.Sum(b.bytes(i))
 	}
 	return dst
+}
+
+// maxParent is the longest parent domain that is asked for, in bytes: no longer one can be
+// resolved, and no text may ask for hashes whose number or length it chooses.
+const maxParent = 253
+
+// Asked returns the hashes to ask a set about the keys that were made under the rule, and,
+// by hash, the position in Rows: the keys', and under URLHost also those of the parent
+// domains of up to 253 bytes. positions is nil if each key has one hash. It uses the memory
+// of its arguments.
+func (b *Batch) Asked(h bloom.Hash, rule Rule, hashes []uint64, positions []uint32) ([]uint64, []uint32) {
+	if rule&URLHost == 0 || b == nil || b.isInt {
+		return b.Hash(h, hashes), nil
+	}
+	hashes, positions = hashes[:0], positions[:0]
+	for i := range b.Rows {
+		host := b.bytes(i)
+		hashes, positions = append(hashes, h.Sum(host)), append(positions, uint32(i))
+		for host = urlform.Parent(host); len(host) > 0; host = urlform.Parent(host) {
+			if len(host) <= maxParent {
+				hashes, positions = append(hashes, h.Sum(host)), append(positions, uint32(i))
+			}
+		}
+	}
+	return hashes, positions
 }
 
 // bytes returns the normal form of the key at position i. Integer keys have none in
@@ -257,7 +284,7 @@ func (b *Batch) reset(n int) {
 	}
 	*b = Batch{
 		Rows: b.Rows[:0], Len: n, ints: b.ints[:0], data: b.data[:0], ends: b.ends[:0],
-		void: b.void[:0], noUUIDs: b.noUUIDs[:0], misfits: b.misfits[:0],
+		void: b.void[:0], unfit: b.unfit[:0], misfits: b.misfits[:0], spare: b.spare,
 	}
 }
 
@@ -269,22 +296,32 @@ func (b *Batch) raise(i, n int) {
 	b.above[i] = true
 }
 
-// normalise applies a rule to keys of one string column, in place; data must belong
-// to the batch. Keys that become void leave Rows.
+// normalise applies a rule to keys of one string column; data must belong to the
+// batch. Keys that become void leave Rows.
 func (b *Batch) normalise(r Rule) {
-	start, out, n := 0, 0, 0
+	out := b.data[:0] // in place, where keys do not grow
+	if r&urlRules != 0 {
+		out = b.spare[0][:0]
+	}
+	start, n := 0, 0
 	for i, end := range b.ends {
-		key, ok := r.apply(b.data[start:end])
+		key, ok := r.apply(b.data[start:end], b.spare[1])
 		start = end
+		if r&urlRules != 0 {
+			b.spare[1] = key
+		}
 		if !ok {
-			b.void, b.noUUIDs = append(b.void, b.Rows[i]), append(b.noUUIDs, b.Rows[i])
+			b.void, b.unfit = append(b.void, b.Rows[i]), append(b.unfit, b.Rows[i])
 			continue
 		}
-		out += copy(b.data[out:], key)
-		b.ends[n], b.Rows[n] = out, b.Rows[i]
+		out = append(out, key...)
+		b.ends[n], b.Rows[n] = len(out), b.Rows[i]
 		n++
 	}
-	b.data, b.ends, b.Rows = b.data[:out], b.ends[:n], b.Rows[:n]
+	if r&urlRules != 0 {
+		b.spare[0] = b.data
+	}
+	b.data, b.ends, b.Rows = out, b.ends[:n], b.Rows[:n]
 }
 
 // appendInt appends an integer as a part of a composite key: eight bytes of two's

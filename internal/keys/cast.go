@@ -17,11 +17,11 @@ const secondsPerDay = 86400
 
 // castable reports whether there is a cast from one class to another.
 func castable(from, to Class) bool {
-	t := typeOf(to)
+	t := TypeOf(to)
 	if t == nil {
 		return false
 	}
-	stored := typeOf(from)
+	stored := TypeOf(from)
 	if from == AnyNumber || stored == nil {
 		return from == Null
 	}

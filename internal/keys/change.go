@@ -22,7 +22,7 @@ type outcome uint8
 const (
 	isKey    outcome = iota
 	isVoid           // the value has no equal in the other side's class
-	noUUID           // the value is not a UUID, under a rule with UUID
+	isUnfit          // the value cannot be an ID under the rule
 	isMisfit         // the value does not fit its cast
 )
 
@@ -31,8 +31,8 @@ func (b *Batch) drop(row uint32, why outcome) {
 	switch why {
 	case isMisfit:
 		b.misfits = append(b.misfits, row)
-	case noUUID:
-		b.noUUIDs = append(b.noUUIDs, row)
+	case isUnfit:
+		b.unfit = append(b.unfit, row)
 		fallthrough
 	case isVoid:
 		b.void = append(b.void, row)
@@ -52,8 +52,11 @@ func (p *part) value(row int) (value []byte, out outcome) {
 		p.tmp[1] = value
 	}
 	if p.rule != 0 {
-		if value, ok = p.rule.apply(value); !ok {
-			return nil, noUUID
+		if value, ok = p.rule.apply(value, p.tmp[3]); !ok {
+			return nil, isUnfit
+		}
+		if p.rule&urlRules != 0 {
+			p.tmp[3] = value
 		}
 	}
 	if p.convert != nil {

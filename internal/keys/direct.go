@@ -65,6 +65,7 @@ func (b *Batch) shareInts(plain []byte, n int) bool {
 // Rows is value i and b shares plain's memory.
 func (b *Batch) SetBytes(plain []byte, n int, rule Rule) {
 	b.reset(n)
+	b.rule = rule
 	b.numberRows(n)
 	b.ends = slices.Grow(b.ends, n)[:n]
 	end := 0

@@ -54,7 +54,7 @@ func TestSharedPages(t *testing.T) {
 			case 3:
 				b.SetBytes(plain, n, Trim|Lower)
 				for i, want := range texts {
-					want, _ := (Trim | Lower).apply(bytes.Clone(want))
+					want, _ := (Trim | Lower).apply(bytes.Clone(want), nil)
 					if got := b.Append(nil, i); !bytes.Equal(got, want) {
 						t.Fatalf("string %d: %q, want %q", i, got, want)
 					}

@@ -74,6 +74,9 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 	if len(columns) == 0 {
 		return nil, fmt.Errorf("no key column is named")
 	}
+	if err := o.Rule.Check(len(columns)); err != nil {
+		return nil, err
+	}
 	if schema == nil {
 		return nil, errors.New("no schema: want that of the records, got nil")
 	}
@@ -325,7 +328,7 @@ type part struct {
 	convert convert // nil: none
 	class   Class   // class of the resulting key
 
-	tmp [3][]byte // buffers for value
+	tmp [4][]byte // buffers for value
 }
 
 // stored appends the normal form of a row's stored value as a part of a composite

@@ -106,7 +106,7 @@ func remedy(ids, log Side, i int) string {
 }
 
 // as returns the column with a cast to a type of the class.
-func (c Column) as(to Class) Column { return Column{c.Path, typeOf(to)} }
+func (c Column) as(to Class) Column { return Column{c.Path, TypeOf(to)} }
 
 // joined lists classes for a message.
 func joined(classes []Class) string {

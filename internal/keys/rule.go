@@ -6,11 +6,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
 
 // Rule is how strings are normalised before they become keys. It applies to key
 // columns of class Bytes; the zero Rule leaves them unchanged. The order of
-// application is always Trim, Lower, UUID.
+// application is always Trim, Lower, then UUID, URL or URLHost, of which there is at
+// most one.
 //
 // A filter built under a rule must be probed with keys under the same rule, so the
 // rule is part of the name of the normal form; see [Rule.NormalForm].
@@ -28,9 +30,20 @@ const (
 	// text is an error among IDs and matches nothing in a log. Keys of class
 	// fixed[16] stay unchanged.
 	UUID
+	// URL turns a URL into its normal form, which may be longer; see
+	// [urlform.Append]. Any other text stays.
+	URL
+	// URLHost turns a URL or host into the normal form of the host; see
+	// [urlform.AppendHost]. A text without a host is an error among IDs and
+	// matches nothing in a log. A host is a member if it is an ID or one of its
+	// parent domains is: keys are hosts, and who asks a set hashes the parents,
+	// too; see [Batch.Asked]. The key is one column.
+	URLHost
 )
 
-var ruleNames = []string{"trim", "lower", "uuid"}
+const urlRules = URL | URLHost
+
+var ruleNames = []string{"trim", "lower", "uuid", "url", "url-host"}
 
 // ParseRule parses comma-separated rule names in any order. The empty string is the
 // zero Rule.
@@ -52,6 +65,9 @@ next:
 			continue next
 		}
 		return 0, fmt.Errorf("%q: want some of %s, separated by commas", s, strings.Join(ruleNames, ", "))
+	}
+	if one := r & (UUID | urlRules); one&(one-1) != 0 {
+		return 0, fmt.Errorf("%q: %s exclude each other", s, one)
 	}
 	return r, nil
 }
@@ -118,6 +134,14 @@ func (r Rule) Concerns(classes []Class) bool {
 	return false
 }
 
+// Check returns an error if the rule is not for keys of so many columns.
+func (r Rule) Check(columns int) error {
+	if r&URLHost != 0 && columns != 1 {
+		return faults.Unsupported(fault.At{}, "{Normalize %s} of a key of %d columns", r, columns).WithHint("name the column of URLs or hosts alone")
+	}
+	return nil
+}
+
 // Of returns the part of the rule that applies to a key column of class c.
 func (r Rule) Of(c Class) Rule {
 	if c == Bytes {
@@ -126,8 +150,23 @@ func (r Rule) Of(c Class) Rule {
 	return 0
 }
 
+// Wants describes the values of class Bytes that can be IDs under the rule; empty: all.
+func (r Rule) Wants() fault.Text {
+	switch {
+	case r&UUID != 0:
+		return "a UUID, under {Normalize uuid}"
+	case r&URLHost != 0:
+		return "a URL or host, under {Normalize url-host}"
+	}
+	return ""
+}
+
 // Accepts reports whether a value of class Bytes can be an ID under the rule.
 func (r Rule) Accepts(value string) bool {
+	if r&URLHost != 0 {
+		_, ok := r.apply([]byte(value), nil)
+		return ok
+	}
 	if r&UUID == 0 {
 		return true
 	}
@@ -142,9 +181,9 @@ func (r Rule) Accepts(value string) bool {
 	return ok
 }
 
-// apply normalises a value in place and returns the result. ok is false if the rule
-// wants a UUID and the value is not one.
-func (r Rule) apply(b []byte) ([]byte, bool) {
+// apply normalises a value in place, or, under URL and URLHost, in room, and returns the
+// result. ok is false if the value cannot be an ID.
+func (r Rule) apply(b, room []byte) ([]byte, bool) {
 	if r&Trim != 0 {
 		b = trimmed(b)
 	}
@@ -157,6 +196,12 @@ func (r Rule) apply(b []byte) ([]byte, bool) {
 				b[i] = c | 0x20
 			}
 		}
+	}
+	switch {
+	case r&URL != 0:
+		return urlform.Append(room[:0], b), true
+	case r&URLHost != 0:
+		return urlform.AppendHost(room[:0], b)
 	}
 	return b, true
 }
@@ -221,11 +266,20 @@ func nibble(c byte) byte {
 // UUID.
 var ErrNoUUID = faults.Errorf("under {Normalize uuid} each ID is one")
 
+// ErrNoHost is the same for an ID without a host, under a rule with URLHost.
+var ErrNoHost = faults.Errorf("under {Normalize url-host} each ID has one")
+
 // IDs returns an error if a row of the batch has a value that cannot be an ID. at
 // is the batch's place for the error.
 func (b *Batch) IDs(at fault.At) error {
-	if len(b.noUUIDs) == 0 {
+	if len(b.unfit) == 0 {
 		return nil
+	}
+	if b.rule&URLHost != 0 {
+		return &fault.Error{
+			Kind: fault.ErrMismatch, At: at, What: "a value without a host", Want: "a URL or a host, as www.example.com", Err: ErrNoHost,
+			Hint: "for other values, name another rule, or correct the list",
+		}
 	}
 	return &fault.Error{
 		Kind: fault.ErrMismatch, At: at, What: "a value that is no UUID", Want: "32 hexadecimal digits, as 8-4-4-4-12 or without dashes", Err: ErrNoUUID,

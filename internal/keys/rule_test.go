@@ -23,6 +23,7 @@ func TestParseRule(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "trim": "trim", "lower": "lower", "uuid": "uuid",
 		"lower,trim": "trim,lower", "uuid,lower,trim": "trim,lower,uuid", "uuid,trim": "trim,uuid",
+		"url": "url", "url,lower": "lower,url", "url-host,trim": "trim,url-host",
 	} {
 		r, err := keys.ParseRule(text)
 		if err != nil || r.String() != want {
@@ -33,7 +34,7 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("%q: the normal form %s is read as %q, error %v", text, r.NormalForm(), again, err)
 		}
 	}
-	for _, text := range []string{"Lower", "trim,", ",trim", "trim trim", "trim, lower", "trim,trim", "uuid,lower,uuid", "upper", " "} {
+	for _, text := range []string{"Lower", "trim,", ",trim", "trim trim", "trim, lower", "trim,trim", "uuid,lower,uuid", "upper", " ", "uuid,url", "url-host,url", "uuid,url-host,trim"} {
 		if r, err := keys.ParseRule(text); err == nil {
 			t.Errorf("%q: is %q", text, r)
 		}
@@ -44,6 +45,16 @@ func TestParseRule(t *testing.T) {
 		}
 	}
 }
+
+// allRules are the rules that are possible.
+var allRules = func() (all []keys.Rule) {
+	for r := range keys.Rule(32) {
+		if again, err := keys.ParseRule(r.String()); err == nil && again == r {
+			all = append(all, r)
+		}
+	}
+	return all
+}()
 
 const someUUID = "123e4567-e89b-12d3-a456-426614174000"
 
@@ -61,6 +72,8 @@ func TestRuleVectors(t *testing.T) {
 		{"uuid", strings.ReplaceAll(someUUID, "-", ""), bin}, {"uuid", "{" + strings.ReplaceAll(someUUID, "-", "") + "}", bin},
 		{"uuid", strings.Repeat("0", 32), strings.Repeat("\x00", 16)}, {"uuid", strings.Repeat("fF", 16), strings.Repeat("\xff", 16)},
 		{"trim,uuid", "\n" + someUUID + " ", bin}, {"lower,uuid", strings.ToUpper(someUUID), bin},
+		{"url", "HTTP://A.b/c d", "http://a.b/c%20d"}, {"url", " HTTP://A", " HTTP://A"}, {"trim,lower,url", " HTTP://A/B%2F", "http://a/b%2F"},
+		{"url-host", "HTTP://A.b:8/c", "a.b"}, {"trim,url-host", "\tBücher.de.\n", "xn--bcher-kva.de"},
 	} {
 		got, void := ruled(t, v.rule, []string{v.value})
 		if len(void) > 0 || len(got) != 1 || got[0] != v.want {
@@ -115,12 +128,12 @@ func unhex(t testing.TB, s string) []byte {
 
 func FuzzRule(f *testing.F) {
 	for _, s := range []string{"", " x ", someUUID, "\v" + someUUID, "{" + someUUID + "}", "urn:uuid:" + someUUID, strings.ReplaceAll(someUUID, "-", ""), "ÄA\xff\v"} {
-		for r := range uint8(8) {
+		for r := range uint8(len(allRules)) {
 			f.Add(r, s, "\t"+s)
 		}
 	}
 	f.Fuzz(func(t *testing.T, r uint8, a, b string) {
-		rule := keys.Rule(r % 8)
+		rule := allRules[int(r)%len(allRules)]
 		values := []string{a, b, a + b, "", b, a}
 		var want []string
 		var void []uint32
@@ -145,7 +158,7 @@ func FuzzRule(f *testing.F) {
 // returns, under some rule.
 func nearly(r *rand.Rand) string {
 	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0", "\x00"}
-	core := []string{"", "a", "A", "ab", "aB", "ä", "Ä", "a b", "K", "\xff"}[r.IntN(10)]
+	core := []string{"", "a", "A", "ab", "aB", "ä", "Ä", "a b", "K", "\xff", "http://A.b", "HTTP://a.B:80/é", "https://Ä/"}[r.IntN(13)]
 	if r.IntN(3) > 0 {
 		var id [16]byte
 		id[r.IntN(16)] = byte(r.IntN(3)) * 0xab
@@ -163,7 +176,7 @@ func nearly(r *rand.Rand) string {
 func TestRuleOfArrays(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 60 {
-		for rule := keys.Rule(0); rule < 8; rule++ {
+		for _, rule := range allRules {
 			for _, nullable := range []bool{false, true} {
 				values := make([]*string, r.IntN(40))
 				for i := range values {
@@ -256,6 +269,12 @@ func checkRuled(t *testing.T, kind string, rule keys.Rule, a arrow.Array, values
 		want  []string
 	}{{[]keys.Column{path}, one}, {[]keys.Column{path, path}, two}} {
 		enc, err := keys.NewEncoder(schema, c.paths, keys.Options{Rule: rule})
+		if len(c.paths) > 1 && rule&keys.URLHost != 0 {
+			if !errors.Is(err, fault.ErrUnsupported) {
+				t.Errorf("%s of two columns: %v", rule, err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +295,11 @@ func checkRuled(t *testing.T, kind string, rule keys.Rule, a arrow.Array, values
 			}
 		}
 		err = enc.EncodeIDs("ids", rec, &b)
-		if (len(void) > 0) != errors.Is(err, keys.ErrNoUUID) || (err == nil) != (len(void) == 0) {
+		no := keys.ErrNoUUID
+		if rule&keys.URLHost != 0 {
+			no = keys.ErrNoHost
+		}
+		if (len(void) > 0) != errors.Is(err, no) || (err == nil) != (len(void) == 0) {
 			t.Errorf("%s of %s as IDs: error %v, void %d", rule, kind, err, void)
 		}
 	}

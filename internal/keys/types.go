@@ -95,9 +95,9 @@ func TypeName(t arrow.DataType) string {
 	return t.Name() // integers, binary
 }
 
-// typeOf returns a type of the class to cast to, the widest if they differ in
+// TypeOf returns a type of the class to cast to, the widest if they differ in
 // width. It is nil for classes without a cast.
-func typeOf(c Class) arrow.DataType {
+func TypeOf(c Class) arrow.DataType {
 	switch c {
 	case Integer:
 		return arrow.PrimitiveTypes.Int64
@@ -126,7 +126,7 @@ func typeOf(c Class) arrow.DataType {
 
 // typeFor returns the name of a type of the class.
 func typeFor(c Class) string {
-	if t := typeOf(c); t != nil {
+	if t := TypeOf(c); t != nil {
 		return TypeName(t)
 	}
 	return string(c)

@@ -121,6 +121,24 @@ func (c *values) and(valid []bool) {
 	}
 }
 
+// Classes returns the classes of the columns.
+func (v Values) Classes() (classes []Class, err error) {
+	if len(v.columns) == 0 {
+		return nil, errors.New("the keys have no column: make them with a function that returns Values")
+	}
+	for i, c := range v.columns {
+		if c.typ == nil {
+			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("key column %d", i+1), "an array", "nil")
+		}
+		class, err := ClassOf(c.typ)
+		if err != nil {
+			return nil, err
+		}
+		classes = append(classes, class)
+	}
+	return classes, nil
+}
+
 // Len returns the number of rows, which is that of the first column.
 func (v Values) Len() int {
 	if len(v.columns) == 0 {

@@ -193,6 +193,10 @@ func (k *Finder) Scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 // the filters.
 func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
 	st := k.scanner.Stats
+	if chosen := k.scanner.Options.Rows; chosen != nil {
+		st.RowsWhere.Add(r.Hi - r.Lo)
+		return chosen(k.File, r.Group, r.Lo, r.Hi, dst), nil
+	}
 	if k.where == nil {
 		st.RowsWhere.Add(r.Hi - r.Lo)
 		return k.passing(ctx, r, nil, dst)

@@ -19,7 +19,7 @@ func (o *Options) checkRules() error {
 	if err != nil {
 		return err
 	}
-	used := false
+	used := o.Rows != nil
 	for _, m := range o.predicates() {
 		want, err := keys.RuleOf(m.Members().Normal())
 		if err != nil {

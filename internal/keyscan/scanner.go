@@ -43,6 +43,10 @@ type Options struct {
 	Entries, KeepLog bool
 
 	Mirrored bool // see Mirrored: they are columns to keep only if Columns names them
+
+	// Rows, if not nil, decides in place of filters, which are then none: it appends to dst the
+	// rows lo to hi, exclusive, of a row group that pass, ascending. Workers call it concurrently.
+	Rows func(f *source.File, group int, lo, hi int64, dst []uint32) []uint32
 }
 
 // Stats counts the work of a scan. It is complete when the scan has ended.
@@ -116,7 +120,7 @@ type Scanner struct {
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
 func New(opts Options, files ...*source.File) (*Scanner, error) {
-	if len(opts.Match) == 0 {
+	if len(opts.Match) == 0 && opts.Rows == nil {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
 	if err := options.AtLeastZero("Threads", opts.Threads, "GOMAXPROCS"); err != nil {
@@ -171,7 +175,7 @@ func (o *Options) predicates() (all []Predicate) {
 // Begin begins the one scan.
 func (s *Scanner) Begin() error {
 	switch {
-	case s == nil || len(s.Match) == 0:
+	case s == nil || len(s.Match) == 0 && s.Options.Rows == nil:
 		return errors.New("a Scanner that NewScanner has not made")
 	case s.used.Swap(true):
 		return errors.New("the Scanner has run already: it runs one scan (make another with NewScanner)")

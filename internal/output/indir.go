@@ -228,6 +228,16 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 			placed[name] = true
 		}
 	}
+	for _, u := range o.Unread {
+		e := u.Input.Published().Entry
+		e.Lo, e.Hi, e.Counts = u.Lo, u.Hi, publish.Counts{RowsIn: u.RowsIn(), KeysNull: u.KeysNull}
+		entries = append(entries, e)
+	}
+	if len(o.Unread) > 0 {
+		slices.SortStableFunc(entries, func(a, b publish.Entry) int {
+			return cmp.Or(cmp.Compare(a.Input, b.Input), cmp.Compare(a.Lo, b.Lo))
+		})
+	}
 	var rest publish.Entry
 	for _, f := range w.Files {
 		if !placed[f.Name] {

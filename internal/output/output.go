@@ -91,11 +91,30 @@ type Destination struct {
 	// its manifest is: it completes what is known of the inputs, which are those pieces, and
 	// returns how many IDs have a row, of how many.
 	Counts func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64)
+	// Unread are pieces of the log that are known to have no row in the output, and are not
+	// read. A directory records them like others. Parts without rows must have no file: with
+	// WriteEmpty and TargetSize there are none.
+	Unread []Unread
 	mem    memory.Allocator
 	pool   *parquet.Pool  // shared by all writers
 	owner  *publish.Owner // see prepare
 	logs   []*source.File // files of the log that have an output
 	given  []source.Piece // those of Written.Inputs
+}
+
+// Unread is a piece of the log that is not read. KeysNull counts its rows with a NULL in the
+// first filter's key.
+type Unread struct {
+	inputs.Piece
+	KeysNull int64
+}
+
+// RowsIn returns the number of its stored rows.
+func (u *Unread) RowsIn() (n int64) {
+	for _, g := range u.Input.Groups[u.Lo:u.Hi] {
+		n += g[0]
+	}
+	return n
 }
 
 // Part becomes a separate file in a directory: the rows of one piece, or rows that

@@ -36,6 +36,10 @@ func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error)
 			targets = append(targets, o.target(p))
 		}
 	}
+	for _, u := range o.Unread {
+		whole := u.Lo == 0 && u.Hi == len(u.Input.Groups)
+		targets = append(targets, publish.Target{Name: o.nameOf(u.Input.Rel, u.Lo, u.Hi, whole), Input: u.Input.Rel})
+	}
 	files := job.NewWriter(targets, o.PublishAtEnd)
 	return &dirSink{o, job, files, o.newBundler(files, parts)}, nil
 }
@@ -84,9 +88,14 @@ func (o Destination) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
-	stem := source.StemOf(p.Piece.File.Rel())
-	if !p.Piece.Whole() {
-		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
+	return o.nameOf(p.Piece.File.Rel(), p.Piece.Lo, p.Piece.Hi, p.Piece.Whole())
+}
+
+// nameOf is fileName for some row groups of an input, or the whole.
+func (o Destination) nameOf(rel string, lo, hi int, whole bool) string {
+	stem := source.StemOf(rel)
+	if !whole {
+		stem += fmt.Sprintf(".groups-%05d-%05d", lo, hi-1)
 	}
 	return stem + o.extension()
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
 
 // uuidText has D for the digits, with all dashes or none.
@@ -21,7 +23,13 @@ func Ruled(rule, value string) (string, bool) {
 			value = strings.ReplaceAll(value, string(c), string(c+'a'-'A'))
 		}
 	}
-	if !strings.Contains(rule, "uuid") {
+	switch {
+	case strings.HasSuffix(rule, "url"):
+		return string(urlform.Append(nil, []byte(value))), true
+	case strings.HasSuffix(rule, "url-host"):
+		host, ok := urlform.AppendHost(nil, []byte(value))
+		return string(host), ok
+	case !strings.Contains(rule, "uuid"):
 		return value, true
 	}
 	m := uuidText.FindStringSubmatch(value)

@@ -8,18 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// Filter is the start of every bloomjoin filter file.
-const Filter = "\x89BJF\r\n\x1a\n"
+// The first bytes of every bloomjoin filter file, and of every sketch.
+const (
+	Filter = "\x89BJF\r\n\x1a\n"
+	Sketch = "\x89BJS\r\n\x1a\n"
+)
 
 // Kinds that callers branch on.
 const (
 	AFilter = "a bloomjoin filter"
+	ASketch = "a bloomjoin sketch"
 	Text    = "text"
 )
 
 // kinds maps the first bytes of files to their kind.
 var kinds = []struct{ magic, kind string }{
-	{Filter, AFilter},
+	{Filter, AFilter}, {Sketch, ASketch},
 	{"PAR1", "a Parquet file"}, {"PARE", "an encrypted Parquet file"},
 	{"ARROW1", "an Arrow file"}, {"\xFF\xFF\xFF\xFF", "an Arrow stream"},
 	{"\x1F\x8B", "a gzip file"}, {"\x28\xB5\x2F\xFD", "a zstd file"},

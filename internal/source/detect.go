@@ -114,6 +114,8 @@ func notRows(name string, head []byte) error {
 	case sniff.AFilter:
 		return faults.Mismatch(fault.At{File: name}, "the file", "rows", kind).
 			WithHint("give filters with {Filter} or {Match}, and the IDs they were built from with {IDs}")
+	case sniff.ASketch:
+		return faults.Mismatch(fault.At{File: name}, "the file", "rows", kind).WithHint("name the files that the sketch is of")
 	case "a bzip2 file", "an xz file", "an LZ4 file":
 		return faults.Unsupported(fault.At{File: name}, "%s; want gzip, zstd or no compression", kind).
 			WithHint("decompress it first")

@@ -34,7 +34,7 @@ func ReadKeysOf(ctx context.Context, from Table, group int, columns []int, rows 
 // which was made without it. Text and streams have no row groups.
 func InGroup(err error, f *File, group int) error {
 	var e *fault.Error
-	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
+	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrNoHost) || errors.Is(err, keys.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
 		e.At.RowGroup = group + 1
 	}
 	return err

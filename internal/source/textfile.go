@@ -80,7 +80,7 @@ func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 // known once the value is a key. Other files are returned as they are.
 func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 	t, ok := Stored(f.table).(*text.Table)
-	if !ok || o.Rule&keys.UUID == 0 {
+	if !ok || o.Rule.Wants() == "" {
 		return f
 	}
 	var names []string
@@ -91,7 +91,7 @@ func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 			}
 		}
 	}
-	return f.with(restored(f.table, t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")))
+	return f.with(restored(f.table, t.WithCheck(names, o.Rule.Accepts, o.Rule.Wants())))
 }
 
 // WithTypes returns a view of a text file: the same file, with these types of columns

@@ -14,6 +14,8 @@ import (
 // are many, all are in a temporary file. Write and Flush come before ReadAt, which is safe
 // for concurrent use.
 type Bytes struct {
+	Dir string // of the file; empty: os.TempDir. It must not change after Write
+
 	about fault.Text
 	size  int64
 	held  []byte
@@ -48,7 +50,7 @@ func (b *Bytes) Write(p []byte) (int, error) {
 }
 
 func (b *Bytes) toFile() (err error) {
-	if b.file, b.name, err = create(""); err != nil {
+	if b.file, b.name, err = create(b.Dir); err != nil {
 		return err
 	}
 	b.w = bufio.NewWriterSize(b.file, 256<<10)

@@ -116,6 +116,9 @@ func (t *Rows) Columns() []string { return t.rows.columns() }
 // the last row. The text is valid until the next call.
 func (t *Rows) Next() ([]byte, error) {
 	err := t.rows.next()
+	if err == nil {
+		return t.l.kept, nil
+	}
 	if bad := (*badLine)(nil); errors.As(err, &bad) {
 		return nil, bad.fault
 	}
@@ -137,3 +140,10 @@ func (t *Rows) Value(c int) ([]byte, bool) { return t.rows.value(c) }
 
 // Line returns the number of the current row's last line, from 1.
 func (t *Rows) Line() int { return t.l.at.Line }
+
+// Offset returns the number of bytes of the text up to the end of the current row.
+func (a asked) Offset() int64 { return a.l.off + int64(a.l.from) }
+
+// Resume makes the next line follow the line of the given number, where a reader begins within
+// a text.
+func (a asked) Resume(line int) { a.l.at.Line = line }

@@ -93,7 +93,7 @@ func (o *Objects) same(a, b string) bool {
 }
 
 // Line returns the number of the current line, from 1.
-func (o *Objects) Line() int { return o.r.at.Line }
+func (o *Objects) Line() int { return o.l.at.Line }
 
 // Seen reports whether any line so far had a value or a null at path p.
 func (o *Objects) Seen(p int) bool { return o.paths[p].seen }

@@ -56,7 +56,7 @@ def is_arrow(path):
 
 def written(args):
     """The files that a run with these arguments has written."""
-    if args[0] not in ("scan", "join") or "-o" not in args:
+    if args[0] not in ("scan", "join", "dedup") or "-o" not in args:
         return []
     out = args[args.index("-o") + 1]
     if out == "-":

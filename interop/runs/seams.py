@@ -110,7 +110,8 @@ class Data:
         (self.dir / "ids.ndjson").write_text("".join(f'{{"id":{quote}{a}{quote},"p":"{b}"}}\n' for a, b in rows))
         (self.dir / "ids.txt").write_text("".join(f"{a}\n" for a, _ in rows))
         (self.dir / "names.txt").write_text("".join(f"{p}\n" for p in sorted((self.dir / "log").rglob("*.parquet"))))
-        t.run("inputs", "-o", self.dir / "list.jsonl", self.dir / "log")
+        index = ["--index", "k", "--index-fpr", "0.001", *(["--normalize", "lower"] if key == "lower" else [])]
+        t.run("inputs", *index, "-o", self.dir / "list.jsonl", self.dir / "log")
 
     def stream(self):
         out = io.BytesIO()

@@ -117,6 +117,13 @@ def test_golden_file(path: Path) -> None:
     assert header.skipped == ((4000,) if path.stem == "unknown-section" else ())
 
 
+@pytest.mark.parametrize("path", golden.NEWER, ids=golden.name_of)
+def test_newer_file_is_refused(path: Path) -> None:
+    with pytest.raises(Broken) as caught:
+        read(path.read_bytes())
+    assert caught.value.newer
+
+
 @pytest.mark.parametrize("path", golden.FILES, ids=golden.name_of)
 def test_golden_file_is_what_the_command_reports(path: Path) -> None:
     run = _process.run(["inspect", "--json", "--check", str(path)])

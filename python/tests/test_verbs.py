@@ -44,7 +44,11 @@ NOT_HERE = {
     "intersect": "how",
     "partial": "a job array's",
     "difference": "how, of exact filters, which the command takes",
+    "subtract": "of counting filters, which the command makes",
+    "multiset": "of counting filters, which the command makes",
+    "from": "of counting filters, which the command makes",
     "dry-run": "size has the figures, and a build that does not fit raises",
+    "against": "Python does not read filters with exceptions yet",
     "help": "help() has it",
 }
 OURS = {"storage_options", "credentials"}

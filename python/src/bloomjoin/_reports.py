@@ -206,7 +206,7 @@ class Inspection(Report):
     def _shown(self) -> dict[str, str]:
         rows = {}
         for one in self.files:
-            for name in ("filter", "table", "inputs"):
+            for name in ("filter", "table", "inputs", "index"):
                 if name in one:
                     rows[one["file"]] = f"{name}: {_facts(one[name])}"
         for one in self.directories:

@@ -91,7 +91,7 @@ func HelpCommand() *cobra.Command {
 func PrintUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
-	if cmd.Runnable() && !cmd.HasParent() || cmd.HasAvailableSubCommands() {
+	if !cmd.HasParent() || cmd.HasAvailableSubCommands() && cmd.Annotations[DocsMark] == "" {
 		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
 	} else {
 		fmt.Fprintf(&b, "  %s\n", useLine(cmd))
@@ -163,7 +163,7 @@ func writeFlags(w io.Writer, g *pflag.FlagSet) {
 		if value != "" {
 			name += " " + value
 		}
-		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "0s" && f.DefValue != "false" && f.DefValue != "[]" {
 			what += " (default " + f.DefValue + ")"
 		}
 		lines, width = append(lines, [2]string{name, what}), max(width, len(name))
@@ -185,7 +185,7 @@ func Value(f *pflag.Flag) (value, what string) {
 
 // Ordered returns the commands in the order in which a user needs them.
 func Ordered(root *cobra.Command) []*cobra.Command {
-	order := []string{"join", "plan", "build", "merge", "scan", "probe", "inputs", "inspect", "version", "completion", "help"}
+	order := []string{"join", "plan", "build", "merge", "scan", "probe", "sketch", "inputs", "inspect", "version", "completion", "help"}
 	list := slices.Clone(root.Commands())
 	slices.SortStableFunc(list, func(a, b *cobra.Command) int {
 		return slices.Index(order, a.Name()) - slices.Index(order, b.Name())

@@ -170,6 +170,16 @@ func KeyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error
 	return types, nil
 }
 
+// CheckTypes checks the names of types where the key columns are not known yet.
+func CheckTypes(s string) error {
+	for _, name := range splitTypes(s) {
+		if _, err := keys.ParseType(name); err != nil {
+			return Usagef("--key-type: %w", err)
+		}
+	}
+	return nil
+}
+
 // splitTypes splits a list at the commas outside parentheses.
 func splitTypes(s string) []string {
 	depth := 0

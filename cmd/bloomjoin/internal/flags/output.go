@@ -49,7 +49,7 @@ func NamedAs(name string) string {
 	}
 	says := map[string]string{
 		".parquet": "Parquet", ".parq": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".arrows": "Arrow",
-		".bjf": "a filter", ".json": "text", ".orc": "ORC", ".avro": "Avro",
+		".bjf": "a filter", ".bjs": "a sketch", ".json": "text", ".orc": "ORC", ".avro": "Avro",
 		".gz": "a compressed file", ".zst": "a compressed file", ".bz2": "a compressed file", ".xz": "a compressed file", ".lz4": "a compressed file", ".zip": "an archive",
 	}
 	return says[filepath.Ext(name)]

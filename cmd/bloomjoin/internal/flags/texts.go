@@ -2,7 +2,7 @@ package flags
 
 // Descriptions of flags of several verbs.
 const (
-	NormalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower,uuid"
+	NormalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower and one of uuid,url,url-host"
 	StrictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
 	TempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
 )

@@ -76,8 +76,11 @@ func (c *Count) Set(s string) error {
 // Type implements pflag.Value.
 func (c *Count) Type() string { return "count" }
 
-// AddRate adds --fpr, a share as 0.01 or 1%.
-func AddRate(f *pflag.FlagSet, to *float64, usage string) { f.Var((*rate)(to), "fpr", usage) }
+// AddRate adds a flag for a share, as 0.01 or 1%.
+func AddRate(f *pflag.FlagSet, to *float64, name string, value float64, usage string) {
+	*to = value
+	f.Var((*rate)(to), name, usage)
+}
 
 // rate is the value of a flag that is a share.
 type rate float64

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -46,10 +47,13 @@ func (c *Session) FilesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) 
 	}
 	c.remote = c.remote || slices.ContainsFunc(list.Arguments(), address.IsURL)
 	if o.FilesFrom != "-" {
-		c.listed = o.FilesFrom
+		c.Lists(o.FilesFrom)
 	}
 	return nil, list, nil
 }
+
+// Lists names the list of inputs that the command reads, for errors about it.
+func (c *Session) Lists(name string) { c.listed = name }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
 func (c *Session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
@@ -79,7 +83,7 @@ func (c *Session) readNames(ctx context.Context, from string) (names []string, l
 		list, err = inputs.Read(ctx, c.Store(), from)
 		return nil, list, err
 	}
-	if filters.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {
+	if filters.IsFilter(first) || bytes.HasPrefix(first, []byte(sniff.Sketch)) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {
 		return nil, nil, fmt.Errorf("--files-from %s: want a file of paths or a list of inputs, got data (name it as an argument)", from)
 	}
 	b := make([]byte, min(size, maxNamed+1))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
-		c.verb = cmd.Name()
+		c.verb = strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
 		if err := flags.CheckExclusive(cmd); err != nil {
 			return err
 		}

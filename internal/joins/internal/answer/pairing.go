@@ -41,6 +41,10 @@ func NewPairing(o *Options, ids, logs []*source.File) (*Pairing, error) {
 	if p.Rule, err = keys.ParseRule(o.Normalize); err != nil {
 		return nil, err
 	}
+	if p.Rule&keys.URLHost != 0 {
+		return nil, faults.Unsupported(fault.At{}, "{Normalize url-host} in a join: a host may have parent domains among the IDs, and is equal to none").
+			WithHint("build a filter with the rule, and scan the log with it")
+	}
 	p.LogText, p.IDsText = keys.ColumnsString(p.Log), keys.ColumnsString(p.IDs)
 	if !o.KeepTypes {
 		if err := p.typeText(ids, logs); err != nil {

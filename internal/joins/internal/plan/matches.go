@@ -162,11 +162,13 @@ func (p *Plan) Observe(s *Sizes, log *Sample, m *Matches, closely bool) (ok bool
 		p.IDs.Rows = Exactly(m.total)
 	}
 	if closely {
-		bound := m.of.innerProduct(m.counts)
+		bound, err := m.of.innerProduct(m.counts)
 		if scale := s.LogRows / math.Max(log.read(), 1); !log.All || m.ids != nil {
 			bound.Rows, bound.Error = bound.Rows*scale, bound.Error*scale
 		}
-		p.Sketch = &bound
+		if err == nil { // else there are more than 2^64 rows
+			p.Sketch = &bound
+		}
 	}
 	s.LogKeys, s.Selectivity, s.JoinRows = distinct.Value, selectivity.Value, pairs.Value
 	s.IDRows, s.IDKeys = math.Max(m.total, 0), math.Max(1, m.keys.Value)

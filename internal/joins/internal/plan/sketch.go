@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/countmin"
 )
 
 // Distinct counts distinct keys by their hashes in fixed memory: exactly up to
@@ -61,56 +62,9 @@ func (d *Distinct) Estimate() Estimate {
 	return Estimate{e, e / (1 + errors), e / (1 - errors)}
 }
 
-// The size of the count-min sketches, and with it their error: e/width of the
-// product of both totals, with a confidence of 1-e^-depth.
-const (
-	sketchBits  = 14
-	sketchWidth = 1 << sketchBits
-	sketchDepth = 5
-)
-
-// countMin is a count-min sketch: sketchDepth rows of counters. Each row adds a
-// key's weight to one counter, chosen by a hash function of its own, so that a
-// counter is never below the weight of any of its keys.
-//
-// Source: G. Cormode and S. Muthukrishnan, "An improved data stream summary: the
-// count-min sketch", J. Algorithms 55, 2005.
-type countMin struct {
-	counters [sketchDepth][sketchWidth]float64
-	total    float64
-}
-
-// add adds to the weight of the key with hash h. Weights are not negative.
-func (s *countMin) add(h uint64, weight float64) {
-	s.total += weight
-	for row := range s.counters {
-		// One round of splitmix64 for each row: sums and products of one hash
-		// alone would put keys that share a counter together in all rows.
-		h += 0x9e3779b97f4a7c15
-		z := (h ^ h>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		s.counters[row][(z^z>>31)>>(64-sketchBits)] += weight
-	}
-}
-
-// innerProduct returns the sum over all keys of the product of their weights in
-// both sketches, or more: the least inner product of two rows of counters
-// (section 4.2 of the paper).
-func (s *countMin) innerProduct(t *countMin) SketchBound {
-	least := math.Inf(1)
-	for row := range s.counters {
-		var sum float64
-		for i, c := range s.counters[row] {
-			sum += c * t.counters[row][i]
-		}
-		least = math.Min(least, sum)
-	}
-	return SketchBound{
-		Rows:       least,
-		Error:      math.E / sketchWidth * s.total * t.total,
-		Confidence: 1 - math.Exp(-sketchDepth),
-	}
-}
+// sketchParams are those of the count-min sketches of a plan. Their width decides the error: e/width
+// of the product of both totals, with a confidence of 1-e^-depth.
+var sketchParams = countmin.Params{Width: 1 << 14, Depth: 5}
 
 // SketchBound is an upper bound on the pairs of log row and ID, from count-min
 // sketches of both sides. Rows is never below the number of pairs and, with the
@@ -123,11 +77,20 @@ type SketchBound struct {
 
 // innerProduct returns the bound from sketches of the log's sampled rows and of the
 // IDs with one of their keys.
-func (x *Index) innerProduct(ids []float64) SketchBound {
-	var log, other countMin
+func (x *Index) innerProduct(ids []float64) (bound SketchBound, err error) {
+	log, other := countmin.NewTable(sketchParams, 0), countmin.NewTable(sketchParams, 0)
 	for h, e := range x.of {
-		log.add(h, x.count[e])
-		other.add(h, math.Ceil(ids[e]))
+		if err := log.Add(h, false, uint64(x.count[e])); err != nil {
+			return bound, err
+		}
+		if err := other.Add(h, false, uint64(math.Ceil(ids[e]))); err != nil {
+			return bound, err
+		}
 	}
-	return log.innerProduct(&other)
+	high, low := log.Product(other)
+	return SketchBound{
+		Rows:       math.Ldexp(float64(high), 64) + float64(low),
+		Error:      sketchParams.Epsilon() * float64(log.Total()) * float64(other.Total()),
+		Confidence: 1 - sketchParams.Delta(),
+	}, nil
 }

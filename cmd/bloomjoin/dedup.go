@@ -1,0 +1,431 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/dedups"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+)
+
+type dedupFlags struct {
+	key, time, unit, normalize, format, late string
+	out, state, tempDir                      string
+	window, jump, checkpoint                 time.Duration
+	slots                                    int
+	expect                                   flags.Count
+	rate, fpr                                float64
+	exact                                    bool
+	keys                                     flags.Keys
+	layout                                   flags.Layout // its defaults
+	inputs                                   flags.Inputs // likewise
+}
+
+// timeUnits are the values of --time-unit.
+var timeUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, "ns": time.Nanosecond}
+
+func (c *cli) dedupCmd() *cobra.Command {
+	var o dedupFlags
+	cmd := &cobra.Command{
+		Use:   "dedup --key COL[,COL] [--time COL --window 24h] [flags] [-o OUT] [FILE...]",
+		Short: "Drop rows whose key came before, in a stream or a log",
+		Long: `Drop rows whose key came before, in a stream or a log: the first of equal rows stays.
+Text and Arrow streams pass as they come; Parquet and Arrow files are copied. Without
+--exact a few rows are wrongly dropped, at the rate of --fpr.`,
+		Example: `  tail -f clicks.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 10000
+  bloomjoin dedup --key id -o unique.parquet clicks/
+  bloomjoin dedup --key id --expect 1e9 --state seen.state -o unique.csv clicks.csv`,
+		Annotations: flags.Docs("dedup.md"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.dedup(cmd, &o, args) },
+	}
+	all := cmd.Flags()
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
+		f.StringVar(&o.format, "format", "", "`FORMAT` of a stream: lines, csv, tsv, ndjson or arrow (default: by the name or the first bytes)")
+	})
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
+		f.StringVar(&o.time, "time", "", "`COLUMN` time of the rows (default: all rows are in one window)")
+		f.StringVar(&o.unit, "time-unit", "", "`UNIT` that a time of integers counts since 1970: s, ms, us or ns")
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+		o.keys.Add(f)
+	})
+	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
+		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
+		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, of which the oldest is dropped whole; at most 64")
+		f.Var(&o.expect, "expect", "`N` distinct keys in a window (of files without --time: by their rows)")
+		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
+		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` of rows that may be wrongly dropped")
+		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: read the input again, and compare the keys themselves")
+		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows older than the window, too far ahead or without a time: keep, drop or error")
+		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` a row further ahead of the newest does not move the window (default: any does)")
+	})
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (default of streams: standard output)")
+		f.StringVar(&o.state, "state", "", "`FILE` what was read and written so far, for runs that continue")
+		f.DurationVar(&o.checkpoint, "checkpoint", time.Minute, "`DURATION` between commits of --state")
+		c.AddForce(f)
+	})
+	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	flags.Exclusive(cmd, "expect", "rate")
+	flags.Exclusive(cmd, "exact", "state")
+	unseen := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.layout.Add(unseen)
+	o.layout.AddMissingKey(unseen)
+	o.inputs.Add(unseen)
+	of := c.common()
+	of["format"] = flags.Choices(probeFormats...)
+	of["key"], of["time"] = flags.ListOf(c.ofLogs), flags.ListOf(c.ofLogs)
+	of["time-unit"], of["late"] = flags.Choices("s", "ms", "us", "ns"), flags.Choices("keep", "drop", "error")
+	flags.Complete(cmd, of)
+	return cmd
+}
+
+// dedupRun is one run of dedup.
+type dedupRun struct {
+	*logRun
+	o       *dedupFlags
+	of      dedups.Columns
+	window  ring.Window
+	params  ring.Params
+	room    int64 // bytes for the ring, or for exact keys; 0: no limit
+	stream  bool
+	done    bool // by an earlier run, which was reported
+	counts  dedups.Counts
+	judge   *dedups.Judge // without --exact
+	state   *dedups.State // nil: none
+	classes []string      // of the keys, after the first input
+	suspect int
+	rounds  uint64
+}
+
+func (c *cli) dedup(cmd *cobra.Command, o *dedupFlags, args []string) (err error) {
+	r := &dedupRun{logRun: c.newRun("dedup"), o: o}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.check(cmd, args); err != nil {
+		return err
+	}
+	if r.stream {
+		err = r.streams(cmd.Context(), args)
+	} else {
+		err = r.tables(cmd, args)
+	}
+	if err != nil || r.done {
+		return err
+	}
+	return r.report()
+}
+
+// check checks the flags before anything is opened.
+func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
+	o := r.o
+	if r.stream, err = o.streams(args); err != nil {
+		return err
+	}
+	if err := o.columns(cmd, &r.of); err != nil {
+		return err
+	}
+	r.of.Options.IgnoreCase, r.of.Options.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
+	if err := o.keys.Check(r.of.Key, r.of.Time); err != nil {
+		return err
+	}
+	if err := flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)); err != nil {
+		return err
+	}
+	if err := o.checkState(cmd.Flags().Changed, r.stream, args); err != nil {
+		return err
+	}
+	if err := r.size(cmd); err != nil {
+		return err
+	}
+	r.room, err = r.FilterBudget()
+	if err == nil && r.window.Expect > 0 {
+		err = r.plan()
+	}
+	return err
+}
+
+// streams reports whether the input passes as it comes, rather than being copied.
+func (o *dedupFlags) streams(args []string) (bool, error) {
+	texts := 0
+	for _, a := range args {
+		if _, ok := text.FormatOf(address.WithoutQuery(a)); ok || o.format != "" {
+			texts++
+		}
+	}
+	switch {
+	case o.format != "" && flags.OneOf("format", o.format, probeFormats...) != nil:
+		return false, flags.OneOf("format", o.format, probeFormats...)
+	case len(args) == 0 || len(args) == 1 && args[0] == "-":
+		return true, nil
+	case slices.Contains(args, "-"):
+		return false, flags.Usagef("-: standard input and files: give one or the other (pass several through a pipe: cat FILE... | ...)")
+	case o.format == probeArrow && len(args) > 1:
+		return false, flags.Usagef("--format arrow: want one stream, got %d files (leave --format out to copy Arrow files)", len(args))
+	case texts > 0 && texts < len(args):
+		return false, flags.Usagef("text and other files: %d of %d names are text: give one kind", texts, len(args))
+	}
+	return texts > 0, nil
+}
+
+// columns sets key and time columns.
+func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error) {
+	if o.key == "" {
+		return flags.Usagef("--key COL is required: name the column whose values are compared")
+	}
+	if of.Key, err = keys.ParseColumns(o.key); err != nil {
+		return flags.Usagef("--key: %w", err)
+	}
+	if of.Options.Rule, err = keys.ParseRule(o.normalize); err != nil {
+		return flags.Usagef("--normalize %w", err)
+	}
+	if o.time == "" {
+		for _, name := range []string{"window", "slots", "rate", "max-jump", "time-unit"} {
+			if cmd.Flags().Changed(name) || name == "time-unit" && cmd.Flags().Changed("time") {
+				return flags.Usagef("--time COL is required with --%s: name the column that has the times of the rows", name)
+			}
+		}
+		return nil
+	}
+	if of.Time, err = keys.ParseColumns(o.time); err != nil || len(of.Time) > 1 {
+		return flags.Usagef("--time %s: want one column", o.time)
+	}
+	if o.unit != "" {
+		if err := flags.OneOf("time-unit", o.unit, "s", "ms", "us", "ns"); err != nil {
+			return err
+		}
+		of.Unit = timeUnits[o.unit]
+	}
+	return nil
+}
+
+// checkState checks the flags of the output.
+func (o *dedupFlags) checkState(given func(flag string) bool, stream bool, args []string) error {
+	if o.out == "" && given("output") {
+		return flags.Usagef("-o: want the name of a file, a directory/, or - for standard output")
+	} else if o.out == "" && stream {
+		o.out = "-"
+	}
+	if stream && o.out != "-" {
+		if err := flags.RegularOutput(o.out); err != nil {
+			return err
+		}
+		if says := flags.NamedAs(o.out); strings.HasSuffix(o.out, "/") || says != "" && says != "text" && (o.format != probeArrow || says != "Arrow") {
+			return flags.Usagef("-o %s: rows of text are written as they are: name one file of that format", o.out)
+		}
+	}
+	if o.checkpoint <= 0 || o.state == "" && given("checkpoint") {
+		return flags.Usagef("--checkpoint %s: want a duration, as 1m, with --state", o.checkpoint)
+	}
+	if o.state == "" {
+		if given("state") {
+			return flags.Usagef("--state: want the name of a file")
+		}
+		return nil
+	}
+	packed := func(name string) bool { return slices.Contains([]string{".gz", ".zst"}, filepath.Ext(name)) }
+	switch {
+	case len(args) == 0 || args[0] == "-":
+		return flags.Usagef("--state %s: standard input cannot be read again from a place in it: name a file", o.state)
+	case o.out == "" || o.out == "-" || strings.HasSuffix(o.out, "/"):
+		return flags.Usagef("--state %s: what goes to standard output or a directory cannot be committed with it: name a file, as -o unique.ndjson", o.state)
+	case o.format == probeArrow:
+		return flags.Usagef("--state %s: an Arrow stream cannot be read again from a place in it: name Arrow files, without --format", o.state)
+	case stream && slices.ContainsFunc(args, packed):
+		return flags.Usagef("--state %s: compressed text cannot be read again from a place in it: name plain text", o.state)
+	case address.IsURL(o.state) || address.IsURL(o.out) || stream && slices.ContainsFunc(args, address.IsURL):
+		return flags.Usagef("--state %s: unsupported for URLs: name files of this machine", o.state)
+	}
+	return nil
+}
+
+// size sets what determines the ring; Expect stays 0 if the rows of the files do.
+func (r *dedupRun) size(cmd *cobra.Command) error {
+	o := r.o
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
+		return err
+	}
+	w := ring.Window{Window: o.window, Jump: o.jump, Slots: o.slots, Expect: uint64(o.expect), FPR: o.fpr}
+	switch {
+	case o.time == "":
+		w.Slots = 1
+	case o.window <= 0:
+		return flags.Usagef("--window DURATION is required with --time: say how long a key is remembered, as 24h")
+	case o.slots < 1 || o.slots > ring.MostSlots:
+		return flags.Usagef("--slots %d: want 1 to %d", o.slots, ring.MostSlots)
+	case o.jump < 0:
+		return flags.Usagef("--max-jump %s: want a duration, as 1h", o.jump)
+	}
+	if cmd.Flags().Changed("rate") {
+		if !(o.rate > 0 && o.rate < 1e12) {
+			return flags.Usagef("--rate %v: want keys a second, as 10000", o.rate)
+		}
+		w.Expect = uint64(math.Ceil(o.rate * o.window.Seconds()))
+	}
+	if w.Expect == 0 && (cmd.Flags().Changed("expect") || r.stream || o.time != "" || o.state != "") {
+		return flags.Usagef("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")
+	}
+	r.window = w
+	return nil
+}
+
+// plan sets the parameters of the ring.
+func (r *dedupRun) plan() (err error) {
+	if r.params, err = ring.Plan(r.window); err != nil {
+		return flags.Usagef("%w", err)
+	}
+	r.of.Width = r.params.Width
+	return r.params.Fits(uint64(max(r.room, 0)))
+}
+
+// options returns the options that rows to drop depend on, in words.
+func (r *dedupRun) options() string {
+	o := r.o
+	list := []string{"key " + keys.ColumnsString(r.of.Key), fmt.Sprintf("expect %d", r.params.Expect), fmt.Sprintf("fpr %g", o.fpr)}
+	if o.time != "" {
+		list = append(list, "time "+keys.ColumnsString(r.of.Time), fmt.Sprintf("window %s", o.window), fmt.Sprintf("slots %d", o.slots), "late "+o.late)
+	}
+	for _, of := range []struct{ name, value string }{{"time unit", o.unit}, {"normalize", o.normalize}, {"format", o.format}} {
+		if of.value != "" {
+			list = append(list, of.name+" "+of.value)
+		}
+	}
+	if o.jump > 0 {
+		list = append(list, fmt.Sprintf("max jump %s", o.jump))
+	}
+	if o.exact {
+		list = append(list, "exact")
+	}
+	return strings.Join(append(list, o.keys.Identity()...), "; ")
+}
+
+// begin makes the ring, or loads it from the state.
+func (r *dedupRun) begin(ctx context.Context) (err error) {
+	if r.o.exact {
+		return nil
+	}
+	j := &dedups.Judge{Late: dedups.Late(r.o.late)}
+	if r.o.state != "" {
+		if err := objects.Sweep(ctx, r.Store(), r.o.state); err != nil { // what killed runs have left
+			return err
+		}
+		if r.state, j.Ring, err = dedups.LoadState(ctx, r.Store(), r.o.state, uint64(max(r.room, 0))); err != nil {
+			return err
+		}
+		if len(r.state.Inputs) == 0 { // there was no row
+			j.Ring, r.state.Options, r.state.Classes = nil, r.options(), nil
+		}
+		if err := r.state.Agree(r.options(), nil); err != nil {
+			return err
+		}
+	} else {
+		j.Sample = dedups.NewSample(r.params)
+	}
+	if j.Ring == nil {
+		j.Ring = ring.New(r.params)
+	}
+	r.judge = j
+	return nil
+}
+
+// agree compares the classes of an input's keys with those of the inputs before it.
+func (r *dedupRun) agree(enc *dedups.Encoder, file string) error {
+	var classes []string
+	for _, c := range enc.Classes() {
+		classes = append(classes, string(c))
+	}
+	if r.state != nil {
+		if err := r.state.Agree(r.options(), classes); err != nil {
+			return err
+		}
+		r.state.Classes = classes
+	}
+	if r.classes == nil {
+		r.classes = classes
+	}
+	if !slices.Equal(classes, r.classes) {
+		e := faults.Mismatch(keyscan.AtColumns(file, r.of.Key), "key class", strings.Join(r.classes, ", ")+" (the inputs before)", strings.Join(classes, ", "))
+		return e.WithHint("cast the key with {Key COL::TYPE}")
+	}
+	return nil
+}
+
+// dedupReport is the JSON report of dedup.
+type dedupReport struct {
+	session.Head
+	dedups.Counts
+	RowsOut      int64   `json:"rows_out"`
+	Exact        bool    `json:"exact"`
+	Slots        int     `json:"slots"`
+	MemoryBytes  uint64  `json:"memory_bytes"` // of the ring
+	Expect       uint64  `json:"expect"`
+	FPRAsked     float64 `json:"fpr_asked"`
+	FPRPredicted float64 `json:"fpr_predicted"` // the highest
+	Suspects     int     `json:"suspects,omitempty"`
+	Rounds       uint64  `json:"rounds,omitempty"` // in which exact keys were compared
+
+	WronglyDropped *wronglyDropped `json:"wrongly_dropped,omitempty"` // without --exact
+
+	Warnings []joins.Warning `json:"warnings"`
+}
+
+// wronglyDropped are rows that had no equal before.
+type wronglyDropped struct {
+	Expected float64  `json:"expected"`           // by the fill of the filters
+	Measured *float64 `json:"measured,omitempty"` // by exact bookkeeping for a sample of the keys
+	Error    *float64 `json:"standard_error,omitempty"`
+	OneIn    uint64   `json:"sampled_one_in,omitempty"` // key
+}
+
+// report prints the figures.
+func (r *dedupRun) report() error {
+	r.end()
+	n, d := r.counts, dedupReport{Exact: r.o.exact, Warnings: []joins.Warning{}}
+	d.Head, d.Counts, d.RowsOut = r.NewHead(r.verb, r.start), n, n.RowsIn-n.Duplicates-n.Unjudged
+	d.Slots, d.MemoryBytes, d.Expect, d.FPRAsked = r.params.Slots, r.params.Bytes(), r.params.Expect, r.params.FPR
+	d.Suspects, d.Rounds = r.suspect, r.rounds
+	r.Say("%s of %s rows stay (%s): %s duplicates, in %.2f s", words.Count(d.RowsOut), words.Count(n.RowsIn), words.Percent(d.RowsOut, n.RowsIn), words.Count(n.Duplicates), d.Seconds)
+	if n.Late+n.Ahead+n.TimesNull+n.KeysNull > 0 {
+		r.Say("%s rows are older than the window, %s too far ahead, %s without a time (--late %s); %s have no key and stay",
+			words.Count(n.Late), words.Count(n.Ahead), words.Count(n.TimesNull), r.o.late, words.Count(n.KeysNull))
+	}
+	if j := r.judge; j != nil {
+		d.FPRPredicted = j.Rate
+		d.WronglyDropped = &wronglyDropped{Expected: j.Expected}
+		said := ""
+		if s := j.Sample; s != nil {
+			measured, deviation, oneIn := s.Wrong()
+			d.WronglyDropped.Measured, d.WronglyDropped.Error, d.WronglyDropped.OneIn = &measured, &deviation, oneIn
+			said = fmt.Sprintf("; measured %.0f ± %.0f, by one key in %d", measured, deviation, oneIn)
+		}
+		r.Say("wrongly dropped: %.1f expected%s (--exact drops none)", j.Expected, said)
+		if d.FPRPredicted > 1.05*d.FPRAsked {
+			d.Warnings = append(d.Warnings, joins.Warning{Code: warnOverfull, Text: fmt.Sprintf(
+				"rows are wrongly dropped at a rate of up to %.2g instead of %g: a slot got %s keys, and --expect %d plans for %s in each (raise it)",
+				d.FPRPredicted, d.FPRAsked, words.Count(j.Fullest), d.Expect, words.Count(d.Expect/uint64(d.Slots)))})
+		}
+	}
+	r.SayWarnings(d.Warnings)
+	return r.Report(d, r.o.out)
+}
+
+// warnOverfull is the code of the warning that filters hold more keys than planned.
+const warnOverfull = "ring-overfull"

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/internal/dedups"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+)
+
+// tables copies Parquet and Arrow files: keys and times are read first, then the rows that stay.
+func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
+	ctx, o := cmd.Context(), r.o
+	if len(args) == 0 || o.out == "" {
+		return flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output")
+	}
+	r.layout, r.whole = &o.layout, true
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
+	if r.out, err = r.outputOf(ctx, o.out, ""); err != nil {
+		return err
+	}
+	if o.state != "" && r.out.IsDir(ctx) {
+		return flags.Usagef("--state %s: a directory cannot be committed with it: name a file, as -o unique.parquet", o.state)
+	}
+	if err := o.layout.Check(&r.keep, &r.out); err != nil {
+		return err
+	}
+	if o.state != "" {
+		if err := r.Spare(o.out, o.state); err != nil {
+			return err
+		}
+	}
+	var open source.Opening
+	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
+		return err
+	}
+	layout, err := r.settings(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.openLog(cmd, &o.inputs, args, open, nil, false); err != nil {
+		return err
+	}
+	if r.window.Expect == 0 {
+		for _, f := range r.files {
+			r.window.Expect += uint64(max(f.Rows(), 0))
+		}
+		r.window.Expect = max(r.window.Expect, 1)
+		if err := r.plan(); err != nil {
+			return err
+		}
+	}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	for _, f := range r.files {
+		enc, err := r.of.NewEncoder(f.Name(), f.Schema())
+		if err == nil {
+			err = r.agree(enc, f.Name())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	before := "" // what the output continues
+	if r.state != nil {
+		before = r.state.Digest()
+		if done, err := r.leaveDone(ctx); done || err != nil {
+			return err
+		}
+	}
+	return r.copyTables(ctx, append([]string{"dedup", r.options(), before}, layout...))
+}
+
+// leaveDone leaves only the files that the state does not have. It reports whether none is left.
+func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
+	r.all = nil
+	for _, f := range r.files {
+		whole, err := identity(f)
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(r.state.Inputs, func(d dedups.Done) bool { return d.Whole == whole }) {
+			r.all = append(r.all, f)
+		} else if err := f.Close(); err != nil {
+			return false, err
+		}
+	}
+	if r.files = r.all; len(r.files) > 0 {
+		return false, nil
+	}
+	r.done = true
+	why := fmt.Errorf("all inputs are done, according to %s", r.o.state)
+	if _, err := r.Store().Stat(ctx, r.o.out); err != nil {
+		return false, fmt.Errorf("%w (%w: name new ones, or another state)", err, why)
+	}
+	return true, r.AlreadyDone(ctx, r.verb, r.o.out, r.start, why)
+}
+
+// identity returns what a state knows a table by.
+func identity(f *source.File) (string, error) {
+	sum, err := f.Fingerprint()
+	return hex.EncodeToString(sum), err
+}
+
+// copyTables decides about the rows of the files, and writes those that stay.
+func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
+	all := source.Split(r.files, r.shard)
+	finished, err := r.finished(ctx, options)
+	if err != nil || finished && r.state == nil {
+		r.done = true
+		return err
+	}
+	rows := int64(0)
+	for _, p := range all {
+		rows += max(p.File.Rows(), 0)
+	}
+	if r.room > 0 {
+		r.room -= rows / 8 // of the selection
+	}
+	add, end := r.Progress("reading keys", all)
+	r.end = end
+	read := func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error {
+		return dedups.Read(ctx, all, r.of, r.Threads, wanted, func(p source.Piece, rows *dedups.Rows) error {
+			if add != nil && wanted == nil { // of several readings the first
+				add(int64(rows.Len))
+			}
+			return each(p, rows)
+		})
+	}
+	sel, err := r.selection(rows, read)
+	end()
+	if err != nil {
+		return err
+	}
+	if !finished {
+		r.keep.Rows, r.keep.Progress = sel.Rows, r.showProgress("copying")
+		if err := r.copy(ctx); err != nil {
+			return err
+		}
+	}
+	if r.state == nil {
+		return nil
+	}
+	for _, f := range r.files {
+		whole, err := identity(f)
+		if err != nil {
+			return err
+		}
+		r.state.Inputs = append(r.state.Inputs, dedups.Done{Name: f.Rel(), Whole: whole})
+	}
+	return r.state.Commit(ctx, r.judge.Ring)
+}
+
+// finished is finishedBefore. With a state, whose commit may be missing, it reports nothing.
+func (r *dedupRun) finished(ctx context.Context, options []string) (bool, error) {
+	if r.state == nil {
+		return r.finishedBefore(ctx, options)
+	}
+	r.out.Run = &output.Run{Options: options, Log: r.all, Whole: true}
+	err := r.pending(ctx)
+	if errors.Is(err, output.ErrDone) {
+		return true, nil
+	}
+	return false, err
+}
+
+// copy writes the rows that stay.
+func (r *dedupRun) copy(ctx context.Context) error {
+	s, err := keyscan.New(r.keep, r.files...)
+	if err != nil {
+		return err
+	}
+	w, err := r.out.WriteScan(ctx, s, r.pieces(), r.all, nil)
+	if errors.Is(err, output.ErrDone) { // another attempt was faster, with the same rows
+		return nil
+	}
+	if err == nil {
+		r.SayNotes(r.out.Name, w)
+	}
+	return err
+}
+
+// reading reads the input from its start. wanted is as of [dedups.Encoder.Encode].
+type reading func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error
+
+// selection decides about all rows of an input that can be read again.
+func (r *dedupRun) selection(rows int64, read reading) (*dedups.Selection, error) {
+	if r.judge == nil {
+		return r.exactly(rows, read)
+	}
+	sel, drop := dedups.NewSelection(rows), []uint32(nil)
+	err := read(nil, func(p source.Piece, rows *dedups.Rows) (err error) {
+		if drop, err = r.judge.Drop(rows, drop[:0]); err == nil {
+			sel.Drop(sel.Next(p, rows.Len), drop)
+		}
+		return err
+	})
+	r.counts = r.judge.Counts
+	return sel, err
+}
+
+// exactly decides about all rows by the keys themselves.
+func (r *dedupRun) exactly(rows int64, read reading) (*dedups.Selection, error) {
+	const least = 16 << 20
+	room := func(taken int64) int64 {
+		if r.room <= 0 {
+			return 0
+		}
+		return max(r.room-taken, least)
+	}
+	s := dedups.NewSuspects(ring.New(r.params), room(int64(r.params.Bytes())))
+	if err := read(nil, func(_ source.Piece, rows *dedups.Rows) error { return s.Add(rows) }); err != nil {
+		return nil, err
+	}
+	left := room(s.Bytes())
+	r.suspect = s.Len()
+	for r.rounds = s.End(left); ; r.rounds *= 2 {
+		sel, err := r.compare(s, rows, left, read)
+		if !errors.Is(err, dedups.ErrFull) || r.rounds > uint64(s.Len()) {
+			return sel, err
+		}
+	}
+}
+
+// compare decides about all rows in rounds.
+func (r *dedupRun) compare(s *dedups.Suspects, rows, room int64, read reading) (*dedups.Selection, error) {
+	sel, drop := dedups.NewSelection(rows), []uint32(nil)
+	r.counts = dedups.Counts{}
+	for round := range r.rounds {
+		e := s.NewExact(r.params, dedups.Late(r.o.late), round, r.rounds, room)
+		first := int64(0)
+		err := read(e.Wants, func(p source.Piece, rows *dedups.Rows) (err error) {
+			if drop, err = e.Drop(rows, drop[:0]); err != nil {
+				return err
+			}
+			if round == 0 {
+				first = sel.Next(p, rows.Len)
+			}
+			sel.Drop(first, drop)
+			first += int64(rows.Len)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.counts.Add(e.Counts)
+	}
+	return sel, nil
+}

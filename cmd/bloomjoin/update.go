@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+)
+
+// updateFlags holds the flags of update.
+type updateFlags struct {
+	add, remove       []string
+	key, out, tempDir string
+	ignoreMissing     bool
+	ids               flags.IDs
+}
+
+func (c *cli) updateCmd() *cobra.Command {
+	var o updateFlags
+	cmd := &cobra.Command{
+		Use:   "update [--remove IDS]... [--add IDS]... -o NEW FILTER",
+		Short: "Remove keys from a counting filter, and add others",
+		Long: `Remove keys from a counting filter, and add others. A set does not add a key that
+seems to be in: if that is wrong, removals of others lose it. A multiset adds it.`,
+		Example: `  bloomjoin update --add new.txt -o tuesday.bjf monday.bjf
+  bloomjoin update --remove gone.txt --add new.txt -o new.bjf old.bjf
+  bloomjoin update --remove gone.parquet --key user_id -o new.bjf old.bjf`,
+		Annotations: flags.Docs("filters.md#counting-filters"),
+		Args:        flags.SomeArguments("FILTER"),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.update(cmd, &o, args) },
+	}
+	all := cmd.Flags()
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
+		f.StringArrayVar(&o.add, "add", nil, "`IDS` keys to add, after the removals: file, directory or pattern; may be repeated")
+		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` keys to remove; one that is surely not in is an error; may be repeated")
+		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "remove the others if some are surely not in")
+		o.ids.Add(f, "strings")
+	})
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the IDs; COL::TYPE casts (default: the names in the filter)")
+	})
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write, not FILTER")
+		c.AddForce(f)
+	})
+	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	of := c.common()
+	of["key"] = flags.ListOf(func(cmd *cobra.Command, _ []string) []string {
+		return c.columns(cmd, slices.Concat(o.add, o.remove), source.Opening{OpenOptions: source.OpenOptions{Text: true}})
+	})
+	flags.Complete(cmd, of)
+	return cmd
+}
+
+// check checks the flags before any input is opened.
+func (o *updateFlags) check(args []string) (open source.Opening, err error) {
+	open.Text = true
+	all := slices.Concat(o.add, o.remove)
+	switch {
+	case len(args) > 1:
+		return open, flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
+	case len(all) == 0:
+		return open, flags.Usagef("--add IDS or --remove IDS is required: name keys to add or to remove")
+	case len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name != "-" })) > 1:
+		return open, flags.Usagef("standard input, -, is named more than once: it is read once")
+	case o.ignoreMissing && len(o.remove) == 0:
+		return open, flags.Usagef("--ignore-missing: no keys are removed (give --remove IDS, or leave the flag out)")
+	}
+	if err := errors.Join(filterOutput(o.out), o.ids.Check(&open, all)); err != nil {
+		return open, err
+	}
+	if o.key == "" {
+		return open, flags.CheckTypes(o.ids.KeyType)
+	}
+	columns, err := keys.ParseColumns(o.key)
+	if err != nil {
+		return open, flags.Usagef("--key: %w", err)
+	}
+	_, err = flags.KeyTypes(o.ids.KeyType, columns)
+	return open, err
+}
+
+// updateReport is the JSON report of update.
+type updateReport struct {
+	buildReport
+	Removed   uint64  `json:"removed"`
+	Missing   uint64  `json:"missing"`            // keys to remove that are certainly not in, with --ignore-missing
+	Unnoticed float64 `json:"unnoticed_expected"` // removed keys that were not in either
+	Added     uint64  `json:"added"`
+	Present   uint64  `json:"present"`           // keys to add that seem to be in, of a set
+	Mistaken  float64 `json:"mistaken_expected"` // of them, those that only seem so
+}
+
+func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err error) {
+	ctx, start := cmd.Context(), time.Now()
+	open, err := o.check(args)
+	if err != nil {
+		return err
+	}
+	budget, err := c.FilterBudget()
+	if err != nil {
+		return err
+	}
+	if err := c.Spare(o.out, slices.Concat(args, o.add, o.remove)...); err != nil {
+		return err
+	}
+	f, err := filters.Load(ctx, c.Store(), args[0], filters.Limits{MaxBytes: uint64(budget), Counters: true})
+	if err != nil {
+		return err
+	}
+	if f.Kind() != filters.KindCounting {
+		return fmt.Errorf("%s: filter to update: want kind counting, got %s (build it with --kind counting)", args[0], f.Kind())
+	}
+	if err := f.Usable(fault.At{File: args[0]}); err != nil {
+		return err
+	}
+	read := c.sizes(ctx, args)
+	remove, add, files, err := c.changes(cmd, o, f, args[0], open, max(budget-int64(f.Bytes()), leastList))
+	defer source.Close(files)
+	if err != nil {
+		return err
+	}
+	done, end := c.Progress("reading IDs", slices.Concat(remove.Pieces(), add.Pieces()))
+	remove.SetProgress(done)
+	add.SetProgress(done)
+	u, err := builds.Update(ctx, f, remove, add, o.ignoreMissing)
+	end()
+	if errors.Is(err, builds.ErrMissing) {
+		if err = fmt.Errorf("%s: %w", args[0], err); u.Missing > 0 && !o.ignoreMissing {
+			err = fmt.Errorf("%w (remove only keys that were added; --ignore-missing removes those that are in)", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r := updateReport{Removed: u.Removed, Missing: u.Missing, Unnoticed: u.Unnoticed, Added: u.Added, Present: u.Present, Mistaken: u.Mistaken}
+	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(b buildReport) any {
+		r.buildReport = b
+		r.BytesRead, r.BadLines = read+session.BytesRead(files), session.BadLinesOf(files, o.ids.SkipBad)
+		c.SayBad(r.BadLines)
+		c.Say("  removed %s, %s were not in; added %s, %s seem to be in already", words.Count(u.Removed), words.Count(u.Missing), words.Count(u.Added), words.Count(u.Present))
+		if u.Unnoticed >= 0.5 {
+			c.Warn("about %s of the removed keys were not in either: keys that share their counters may be lost", words.Count(uint64(u.Unnoticed+0.5)))
+		}
+		if u.Mistaken >= 0.5 {
+			c.Warn("about %s keys to add only seem to be in, and are not added: they are lost once keys that share their counters are removed (filters built with --multiset add them)", words.Count(uint64(u.Mistaken+0.5)))
+		}
+		return r
+	})
+}
+
+// leastList is the least memory in bytes for the lists of an update.
+const leastList = 4 << 20
+
+// changes opens the files of an update and plans how their keys are read. The caller closes
+// the files, after an error, too.
+func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, name string, open source.Opening, memory int64) (remove, add *builds.Plan, files []*source.File, err error) {
+	opts := builds.Options{
+		Key: o.key, Kind: codec.KindCounting, Normalize: f.Facts().Rule,
+		Threads: c.Threads, TempDir: o.tempDir, Memory: memory,
+	}
+	if opts.Key == "" {
+		opts.Key = strings.Join(f.KeyNames(), ",")
+	}
+	columns, err := keys.ParseColumns(opts.Key)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%s: its key has no usable name: give --key COL: %w", name, err)
+	}
+	if open.Types, err = flags.KeyTypes(o.ids.KeyType, columns); err != nil {
+		return nil, nil, nil, errors.New(name + ": " + err.Error()) // no longer wrong usage: the filter was opened
+	}
+	open.Column, open.Stdin = columns[len(columns)-1].Name(), c.Stdin
+	var lists [2][]*source.File
+	for i, names := range [][]string{o.remove, o.add} {
+		if len(names) > 0 {
+			if lists[i], err = c.Open(cmd, names, open); err != nil {
+				return nil, nil, files, err
+			}
+			files = append(files, lists[i]...)
+		}
+	}
+	if err := errors.Join(o.ids.Apply(files), c.Spare(o.out, each.Slice(files, (*source.File).Name)...)); err != nil {
+		return nil, nil, files, err
+	}
+	var plans [2]*builds.Plan
+	for i, list := range lists {
+		if len(list) == 0 {
+			continue
+		}
+		if plans[i], err = builds.NewPlan(list, opts); err == nil {
+			err = plans[i].Changes(f, name)
+		}
+		if err != nil {
+			return nil, nil, files, err
+		}
+	}
+	return plans[0], plans[1], files, nil
+}

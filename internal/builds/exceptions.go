@@ -1,0 +1,67 @@
+package builds
+
+import (
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+)
+
+// exceptions are those of the filters that a set operation combines, as long as no key of
+// the result can have their hashes. A nil *exceptions is empty.
+type exceptions struct{ hashes *exact.Set }
+
+// exceptionsOf returns the exceptions of filters; nil if there are none. An intersection
+// has none of the keys that a filter lacks. Of a union each filter has a say; see drop.
+func exceptionsOf(parts []part) (*exceptions, error) {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.about.Facts().Exceptions != nil }) {
+		return nil, nil
+	}
+	hashes, err := hashesOf(parts)
+	return &exceptions{hashes}, err
+}
+
+// drop removes what may be a key of a filter, given its bits.
+func (e *exceptions) drop(bits *bloom.Filter, of *filters.Filter) {
+	if e == nil {
+		return
+	}
+	own := of.Facts().Exceptions
+	e.keep(func(h uint64) bool { return own != nil && own.Hashes.Has(h) || !bits.Contains(h) })
+}
+
+// dropMembers removes the hashes of a set's members.
+func (e *exceptions) dropMembers(set *exact.Set, hash bloom.Hash) {
+	if e == nil {
+		return
+	}
+	members := exact.New()
+	for values := range set.Values {
+		hashes := make([]uint64, len(values))
+		hash.Sum64(hashes, values)
+		hashes = slices.DeleteFunc(hashes, func(h uint64) bool { return !e.hashes.Has(h) })
+		members.Add(hashes, false)
+	}
+	e.hashes.Difference(members)
+}
+
+func (e *exceptions) keep(keep func(uint64) bool) {
+	gone := exact.New()
+	for values := range e.hashes.Values {
+		gone.Add(slices.DeleteFunc(values, keep), false)
+	}
+	e.hashes.Difference(gone)
+}
+
+// into gives a filter those that pass its bits. Others need no exception. The filter has
+// errors among the known keys of those that it was made from, so that it names none.
+func (e *exceptions) into(f *filters.Filter) {
+	if e == nil {
+		return
+	}
+	e.keep(f.Bloom().Contains)
+	if e.hashes.Len() > 0 {
+		f.Facts().Exceptions = &filters.Exceptions{Hashes: e.hashes}
+	}
+}

@@ -1,0 +1,193 @@
+package builds
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/counting"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+)
+
+// ErrMissing means that keys to remove are not in the filter.
+var ErrMissing = errors.New("keys to remove are not in the filter")
+
+// Updated is the result of an update in numbers, copies of keys counted in a multiset.
+type Updated struct {
+	Removed   uint64
+	Missing   uint64  // keys to remove that are certainly not in
+	Unnoticed float64 // expected number of those removed that were not in either
+	Added     uint64
+	Present   uint64  // keys to add that seem to be in already, of a set
+	Mistaken  float64 // expected number of those that only seem so
+}
+
+// Update removes the keys of one plan from a counting filter, and then adds those of another.
+// Either may be nil. After an error f must not be used. Keys that are certainly not in are an
+// error that wraps [ErrMissing], unless ignoreMissing is set.
+func Update(ctx context.Context, f *filters.Filter, remove, add *Plan, ignoreMissing bool) (Updated, error) {
+	stopped.Needs(ctx, "builds.Update")
+	return update(ctx, f, ignoreMissing, remove.reader(ctx), add.reader(ctx))
+}
+
+// UpdateValues is [Update] of values, which leaves f as it is.
+func UpdateValues(ctx context.Context, f *filters.Filter, remove, add keys.Values) (*filters.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.Update")
+	if err := f.Usable(fault.At{}); err != nil {
+		return nil, err
+	}
+	if f.Counters() == nil {
+		return nil, errNoCounters(f)
+	}
+	g := f.Header()
+	if err := g.SetCounters(f.Counters().Clone(), f.Facts().Counting.Multiset); err != nil {
+		return nil, err
+	}
+	of := func(v keys.Values) reader {
+		if v.Len() == 0 {
+			return reader{}
+		}
+		return reader{read: func(b *Builder) error {
+			w, err := b.Worker()
+			if err != nil {
+				return err
+			}
+			return w.Add(v)
+		}}
+	}
+	if _, err := update(ctx, g, false, of(remove), of(add)); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// reader reads the keys of a step into a builder's list. The zero reader has none.
+type reader struct {
+	opts Options
+	read func(*Builder) error
+}
+
+func (p *Plan) reader(ctx context.Context) reader {
+	if p == nil {
+		return reader{}
+	}
+	return reader{p.opts, func(b *Builder) error {
+		err := p.each(ctx, b.Workers(), func() (func(*keys.Batch) error, error) {
+			w, err := b.Worker()
+			if err != nil {
+				return nil, err
+			}
+			return w.AddBatch, nil
+		})
+		return cmp.Or(err, source.Unchanged(p.pieces))
+	}}
+}
+
+// Changes returns an error unless the plan's keys can be added to a filter, or removed.
+func (p *Plan) Changes(f *filters.Filter, name string) error {
+	want := f.KeyClasses()
+	for i, got := range p.Spec.Classes {
+		if len(p.Spec.Classes) != len(want) || got != want[i] && keys.Class(got) != keys.Null {
+			return faults.Mismatch(fault.At{File: p.files[0].Name()}, "key class", strings.Join(want, ",")+" as in "+name, strings.Join(p.Spec.Classes, ",")).
+				WithHint("read text as the filter's type with {Types}, or cast the key with COL::TYPE")
+		}
+	}
+	return nil
+}
+
+func errNoCounters(f *filters.Filter) error {
+	return faults.Mismatch(fault.At{}, "filter to update", "a counting filter with its counters, see codec.Limits", f.Kind().String())
+}
+
+func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, add reader) (u Updated, err error) {
+	c := f.Counters()
+	if c == nil {
+		return u, errNoCounters(f)
+	}
+	if err := f.Usable(fault.At{}); err != nil {
+		return u, err
+	}
+	facts := f.Facts()
+	multiset := facts.Counting.Multiset
+	facts.BuildID, facts.Parents = [32]byte{}, nil // equal counters are equal files
+	p := f.FPR()
+	f.SetBloom(nil) // the bits are made anew
+	change, short, err := step(ctx, f, c.Change(counting.Remove), remove)
+	if err != nil {
+		return u, err
+	}
+	u.Removed, u.Missing, u.Unnoticed = change.Done, change.Left, mistaken(change.Left, p, change.Done)
+	if u.Missing > 0 && !ignoreMissing {
+		return u, faults.Errorf("%w: %d of %d", ErrMissing, u.Missing, u.Missing+u.Removed)
+	}
+	if short || u.Removed > facts.Keys {
+		return u, faults.Errorf("%w: counters would fall below 0, so some only seem to be in, or are removed more often than added (remove only keys that were added)", ErrMissing)
+	}
+	if err := f.SetCounters(c, multiset); err != nil {
+		return u, err
+	}
+	way := counting.AddToSet
+	if multiset {
+		way = counting.AddAll
+	}
+	p = f.FPR()
+	f.SetBloom(nil)
+	if change, _, err = step(ctx, f, c.Change(way), add); err != nil {
+		return u, err
+	}
+	u.Added, u.Present, u.Mistaken = change.Done, change.Left, mistaken(change.Done, p, change.Left)
+	facts.Keys += u.Added - u.Removed
+	return u, f.SetCounters(c, multiset)
+}
+
+// mistaken returns the expected number of keys that only seem to be in a filter with the
+// false-positive rate p, when n others are certainly not in; most seem to be in.
+func mistaken(n uint64, p float64, most uint64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return min(float64(n)*p/(1-p), float64(most))
+}
+
+// step changes the counters of a filter by the keys of a reader.
+func step(ctx context.Context, f *filters.Filter, change *counting.Change, r reader) (_ *counting.Change, short bool, err error) {
+	if r.read == nil {
+		return change, false, nil
+	}
+	rule, err := keys.RuleOf(f.Normal())
+	if err != nil {
+		return nil, false, err
+	}
+	facts := f.Facts()
+	p := &Plan{opts: r.opts, unsized: true}
+	p.opts.Kind, p.opts.Mem = codec.KindCounting, memory.DefaultAllocator
+	p.Spec = Spec{
+		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: facts.Params.Hash, Geometry: facts.Params.Geometry,
+		Want: filters.KindCounting, Multiset: facts.Counting.Multiset,
+	}
+	b := p.builder()
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := r.read(b); err != nil {
+		return nil, false, err
+	}
+	if _, _, err := b.sortList(ctx); err != nil {
+		return nil, false, err
+	}
+	err = b.list.Each(ctx, func(run counting.Run) error {
+		err := change.Add(run)
+		if errors.Is(err, counting.ErrShort) { // go on, to count what is missing
+			short, err = true, nil
+		}
+		return err
+	})
+	return change, short, err
+}

@@ -1,0 +1,504 @@
+package dedups
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// columns returns the columns of tests: id, and ts in milliseconds.
+func columns(t testing.TB, width time.Duration) Columns {
+	id, err := keys.ParseColumns("id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts, err := keys.ParseColumns("ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Columns{Key: id, Time: ts, Unit: time.Millisecond, Width: width}
+}
+
+// record returns rows of a JSON array.
+func record(t testing.TB, id, ts arrow.DataType, rows string) arrow.Record {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: id, Nullable: true}, {Name: "ts", Type: ts, Nullable: true}}, nil)
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// Times of all types fall into the same slots; rows without a key or a time are told apart.
+func TestTimes(t *testing.T) {
+	ints := arrow.PrimitiveTypes.Int64
+	for _, c := range []struct {
+		typ   arrow.DataType
+		unit  time.Duration
+		times string // of two rows: an hour after 1970, an hour before
+	}{
+		{ints, time.Millisecond, "3600000 -3600000"},
+		{arrow.PrimitiveTypes.Int32, time.Second, "3600 -3600"},
+		{arrow.FixedWidthTypes.Timestamp_us, 0, `"1970-01-01T01:00:00Z" "1969-12-31T23:00:00Z"`},
+		{&arrow.TimestampType{Unit: arrow.Second}, 0, `"1970-01-01 01:00:00" "1969-12-31 23:00:00"`},
+		{arrow.BinaryTypes.String, 0, `"1970-01-01T02:00:00+01:00" "1969-12-31 23:00:00"`},
+		{arrow.BinaryTypes.String, time.Second, `"3600" "-3600"`},
+	} {
+		of := columns(t, time.Hour)
+		of.Unit = c.unit
+		first, second, _ := strings.Cut(c.times, `" "`)
+		if second == "" {
+			first, second, _ = strings.Cut(c.times, " ")
+		} else {
+			first, second = first+`"`, `"`+second
+		}
+		rec := record(t, arrow.BinaryTypes.String, c.typ, fmt.Sprintf(`[{"id":"a","ts":%s},{"ts":%s},{"id":"b"},{"id":"c","ts":%s}]`, first, first, second))
+		enc, err := of.NewEncoder("x", rec.Schema())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows Rows
+		if err := enc.Encode(rec, &rows, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(rows.At, []uint32{0, 3}) || !slices.Equal(rows.Slots, []int64{1, -1}) || rows.NoKey != 1 || !slices.Equal(rows.NoTime, []uint32{2}) {
+			t.Errorf("%s: rows %v in slots %v, %d without a key, without a time %v", c.typ, rows.At, rows.Slots, rows.NoKey, rows.NoTime)
+		}
+	}
+	rec := record(t, ints, arrow.FixedWidthTypes.Date32, `[{"id":7,"ts":"1970-01-02"}]`)
+	of := columns(t, time.Hour)
+	if _, err := of.NewEncoder("x", rec.Schema()); !errors.Is(err, fault.ErrMismatch) {
+		t.Errorf("dates with a unit: %v", err)
+	}
+	of.Unit = 0
+	enc, err := of.NewEncoder("x", rec.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows Rows
+	if err := enc.Encode(rec, &rows, nil); err != nil || rows.Slots[0] != 24 {
+		t.Errorf("a date: %v, %v", rows.Slots, err)
+	}
+	if _, err := of.NewEncoder("x", record(t, ints, ints, `[]`).Schema()); !errors.Is(err, fault.ErrMismatch) {
+		t.Errorf("integers without a unit: %v", err)
+	}
+	if _, err := of.NewEncoder("x", record(t, ints, arrow.FixedWidthTypes.Boolean, `[]`).Schema()); !errors.Is(err, fault.ErrMismatch) {
+		t.Errorf("booleans: %v", err)
+	}
+	rec = record(t, ints, arrow.BinaryTypes.String, `[{"id":7,"ts":"yesterday"}]`)
+	if enc, err = of.NewEncoder("x", rec.Schema()); err != nil {
+		t.Fatal(err)
+	}
+	if err := enc.Encode(rec, &rows, nil); !errors.Is(err, keys.ErrMisfit) || strings.Contains(err.Error(), "yesterday") {
+		t.Errorf("text that is no time: %v", err)
+	}
+	for v, want := range map[int64]int64{math.MaxInt64: math.MaxInt64, math.MinInt64: math.MinInt64, 2: 2_000_000_007} {
+		if got := saturated(v, 1e9, 7); got != want {
+			t.Errorf("%d s: %d ns", v, got)
+		}
+	}
+}
+
+// stream returns batches of random rows with the verdicts of a map, under a rule for late rows.
+func stream(t testing.TB, random *rand.Rand, slots int, late Late) (batches []arrow.Record, drop [][]uint32) {
+	var b strings.Builder
+	passed, newest, begun := map[int]int64{}, int64(0), false
+	now := int64(-3)
+	for range 20 {
+		b.Reset()
+		var gone []uint32
+		n := random.IntN(300)
+		for row := range n {
+			if random.IntN(60) == 0 {
+				now += random.Int64N(int64(slots))
+			}
+			key, slot := random.IntN(200), now-random.Int64N(int64(slots)+2)/(1+random.Int64N(3))
+			switch random.IntN(30) {
+			case 0:
+				fmt.Fprintf(&b, `,{"ts":%d}`, slot*1000)
+				continue
+			case 1:
+				fmt.Fprintf(&b, `,{"id":"key %d"}`, key)
+				if late == Drop {
+					gone = append(gone, uint32(row))
+				}
+				continue
+			}
+			fmt.Fprintf(&b, `,{"id":"key %d","ts":%d}`, key, slot*1000+random.Int64N(1000))
+			if !begun || slot > newest {
+				begun, newest = true, slot
+			}
+			if slot <= newest-int64(slots) {
+				if late == Drop {
+					gone = append(gone, uint32(row))
+				}
+				continue
+			}
+			if at, ok := passed[key]; ok && at > newest-int64(slots) {
+				gone = append(gone, uint32(row))
+				continue
+			}
+			passed[key] = slot
+		}
+		batches = append(batches, record(t, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64, "["+strings.TrimPrefix(b.String(), ",")+"]"))
+		drop = append(drop, gone)
+	}
+	return batches, drop
+}
+
+// Exact decisions are those of a map whatever the filters let through and in how many rounds; a
+// ring's are, too, if it has no false positives.
+func TestLikeMap(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, slots := range []int{1, 3, 24} {
+		for _, late := range []Late{Keep, Drop} {
+			batches, want := stream(t, random, slots, late)
+			of := columns(t, time.Second)
+			enc, err := of.NewEncoder("x", batches[0].Schema())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows Rows
+			for _, c := range []struct {
+				fpr    float64
+				rounds uint64
+			}{{1e-9, 0}, {1e-9, 1}, {0.4, 1}, {0.4, 3}} {
+				p, err := ring.Plan(ring.Window{Window: time.Duration(slots) * time.Second, Slots: slots, Expect: 500, FPR: c.fpr})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sel := NewSelection(0)
+				read := func(wanted func(uint64) bool, fn func(first int64) error) {
+					first := int64(0)
+					for _, rec := range batches {
+						if err := enc.Encode(rec, &rows, wanted); err != nil {
+							t.Fatal(err)
+						}
+						if err := fn(first); err != nil {
+							t.Fatal(err)
+						}
+						first += rec.NumRows()
+					}
+				}
+				var drop []uint32
+				if c.rounds == 0 {
+					j := Judge{Ring: ring.New(p), Late: late, Sample: NewSample(p)}
+					read(nil, func(int64) (err error) {
+						if drop, err = j.Drop(&rows, drop[:0]); err == nil {
+							sel.Drop(sel.Next(group(0), rows.Len), drop)
+						}
+						return err
+					})
+					if n, _, oneIn := j.Sample.Wrong(); n != 0 || oneIn != 1 || j.Expected > 1e-3 {
+						t.Errorf("%d slots: wrongly dropped: %v measured by one in %d, %v expected", slots, n, oneIn, j.Expected)
+					}
+				} else {
+					s := NewSuspects(ring.New(p), 0)
+					read(nil, func(int64) error { return s.Add(&rows) })
+					if s.End(0) != 1 || s.Len() == 0 {
+						t.Error("no suspects, or several rounds without a limit")
+					}
+					var all Counts
+					for round := range c.rounds {
+						e := s.NewExact(p, late, round, c.rounds, 0)
+						read(e.Wants, func(first int64) (err error) {
+							if drop, err = e.Drop(&rows, drop[:0]); err != nil {
+								return err
+							}
+							if round == 0 {
+								sel.Next(group(0), rows.Len)
+							}
+							sel.Drop(first, drop)
+							return nil
+						})
+						all.Add(e.Counts)
+					}
+					gone := 0
+					for _, d := range want {
+						gone += len(d)
+					}
+					if int(all.Duplicates+all.Unjudged) != gone {
+						t.Errorf("%d duplicates and %d others, want %d together", all.Duplicates, all.Unjudged, gone)
+					}
+				}
+				first := int64(0)
+				for i, rec := range batches {
+					for row := range rec.NumRows() {
+						if got, want := sel.Dropped(first+row), slices.Contains(want[i], uint32(row)); got != want {
+							t.Fatalf("%d slots, %+v, late rows %s: batch %d row %d: dropped %t, want %t", slots, c, late, i, row, got, want)
+						}
+					}
+					first += rec.NumRows()
+				}
+			}
+		}
+	}
+}
+
+// Files are read in their order, by any number of workers.
+func TestReadTogether(t *testing.T) {
+	dir := t.TempDir()
+	var names []string
+	for f := range 3 {
+		ids := make([]int64, 10_000)
+		for i := range ids {
+			ids[i] = int64(f*len(ids) + i)
+		}
+		name := filepath.Join(dir, fmt.Sprint(f, []string{".parquet", ".arrow", ".parquet"}[f]))
+		names = append(names, sourcetest.Write(t, name, 700, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "ts", Values: ids})))
+	}
+	files, err := source.Open(context.Background(), names, source.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close(files)
+	var want []byte
+	for _, threads := range []int{1, 8} {
+		var got []byte
+		sel := NewSelection(0)
+		err := Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), threads, func(h uint64) bool { return h%2 == 0 }, func(p source.Piece, rows *Rows) error {
+			sel.Drop(sel.Next(p, rows.Len), []uint32{uint32(rows.Len) - 1})
+			for i, row := range rows.At {
+				got = fmt.Appendln(got, row, rows.Hashes[i], rows.Slots[i], rows.Exact[i])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) || bytes.Count(got, []byte("\n")) != 30_000 {
+			t.Errorf("%d workers read something else", threads)
+		}
+		if rows := sel.Rows(files[2], 1, 698, 700, nil); !slices.Equal(rows, []uint32{698}) {
+			t.Errorf("rows %v stay", rows)
+		}
+	}
+	stop := errors.New("stop")
+	err = Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), 8, nil, func(source.Piece, *Rows) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}
+
+// The rows wrongly dropped are as many as expected and as the sample says, within 5 standard
+// deviations, also where it has only some of the keys.
+func TestWronglyDropped(t *testing.T) {
+	const n = 400_000
+	p, err := ring.Plan(ring.Window{Window: 8 * time.Second, Slots: 8, Expect: n, FPR: 0.02})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []int{0, 5} {
+		s := NewSample(p)
+		s.k = k
+		j := Judge{Ring: ring.New(p), Late: Keep, Sample: s}
+		r := Rows{At: make([]uint32, 1), Hashes: make([]uint64, 1), Slots: make([]int64, 1), Len: 1}
+		truth := 0
+		for i := range uint64(n) {
+			r.Hashes[0], r.Slots[0] = mixed(i*0x9e3779b97f4a7c15+1), int64(i*8/n)
+			drop, err := j.Drop(&r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			truth += len(drop)
+		}
+		got, deviation, oneIn := s.Wrong()
+		if off := math.Abs(got - float64(truth)); off > 5*deviation || k == 0 && off > 0 || oneIn != 1<<k {
+			t.Errorf("one in %d: %v ± %v, want %d", oneIn, got, deviation, truth)
+		}
+		if off := math.Abs(j.Expected - float64(truth)); off > 5*math.Sqrt(float64(truth)) || truth < 1000 {
+			t.Errorf("expected %v, dropped %d", j.Expected, truth)
+		}
+	}
+}
+
+// A sample stays within its size, and forgets what has left the window first.
+func TestSampleShrinks(t *testing.T) {
+	p := ring.Params{Slots: 2, Width: time.Second}
+	s := NewSample(p)
+	r := &Rows{}
+	v := make([]ring.Verdict, 1<<12)
+	i := uint64(0)
+	for slot := range int64(3) {
+		for range sampled / len(v) * 3 / 4 {
+			r.Hashes, r.Slots = r.Hashes[:0], r.Slots[:0]
+			for range v {
+				i++
+				r.Hashes, r.Slots = append(r.Hashes, mixed(i)), append(r.Slots, slot)
+			}
+			s.add(r, v)
+		}
+	}
+	if len(s.passed) > sampled || s.k == 0 || s.k > 2 {
+		t.Errorf("%d keys, one in %d", len(s.passed), 1<<s.k)
+	}
+}
+
+// Without room for the keys, a round says so.
+func TestFull(t *testing.T) {
+	p := ring.Params{Slots: 1, Blocks: 8, Expect: 10, FPR: 0.1}
+	s := NewSuspects(ring.New(p), 40)
+	r := &Rows{Len: 2, At: []uint32{0, 1}, Hashes: []uint64{7, 7}, Slots: []int64{0, 0}, Exact: [][]byte{[]byte("a"), []byte("a")}, Bytes: 2}
+	if err := s.Add(r); err != nil {
+		t.Fatal(err)
+	}
+	e := s.NewExact(p, Keep, 0, 1, 10)
+	if _, err := e.Drop(r, nil); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+	r.Hashes = []uint64{8, 8}
+	if err := s.Add(r); !errors.Is(err, fault.ErrMemory) {
+		t.Error(err)
+	}
+}
+
+// A row that cannot be judged is an error that says which, and no key.
+func TestRefuse(t *testing.T) {
+	p := ring.Params{Slots: 1, Width: time.Second, Blocks: 1, Expect: 1, FPR: 0.1}
+	j := Judge{Ring: ring.New(p), Late: Refuse}
+	_, err := j.Drop(&Rows{Len: 3, At: []uint32{0, 2}, Hashes: []uint64{1, 2}, Slots: []int64{5, 4}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "row 3 of the input") {
+		t.Error(err)
+	}
+}
+
+// group returns a row group for tests, of no file.
+func group(n int) source.Piece { return source.Piece{Lo: n, Hi: n + 1} }
+
+// A state is read as it was committed; other options, other keys and a rival are refused.
+func TestStateFile(t *testing.T) {
+	ctx := context.Background()
+	name := filepath.Join(t.TempDir(), "s")
+	load := func() (*State, *ring.Ring) {
+		s, r, err := LoadState(ctx, storage.Local(), name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, r
+	}
+	s, r := load()
+	if r != nil || s.Digest() != "" {
+		t.Fatal("a state from nowhere")
+	}
+	s.Options, s.Classes = "key id", []string{"bytes"}
+	if err := s.Read("in", bytes.NewReader([]byte("a\nb\n")), 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	r = ring.New(ring.Params{Slots: 1, Blocks: 1, Expect: 1, FPR: 0.1})
+	if err := s.Commit(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := load()
+	if again.Digest() != s.Digest() || again.Inputs[0] != s.Inputs[0] || again.Agree("key id", []string{"bytes"}) != nil {
+		t.Errorf("%+v, want %+v", again, s)
+	}
+	for _, err := range []error{again.Agree("key no", nil), again.Agree("key id", []string{"integer"})} {
+		if !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "want") {
+			t.Error(err)
+		}
+	}
+	d := again.Find("in")
+	for text, ok := range map[string]bool{"a\nb\n": true, "a\n": true, "a\nc": true, "b\nb\n": false, "a": false, "": false} {
+		if err := d.Check("in", strings.NewReader(text), int64(len(text))); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	cut := Done{Name: "in"}
+	if err := again.Read("cut", strings.NewReader("ab"), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if cut = *again.Find("cut"); cut.Check("cut", strings.NewReader("ab"), 2) == nil || cut.Check("cut", strings.NewReader("a\n"), 2) != nil {
+		t.Error("a line that was not complete")
+	}
+	if err := again.Commit(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(ctx, r); !errors.Is(err, storage.ErrChanged) {
+		t.Error(err)
+	}
+}
+
+// A second run cannot write to an output, and what was never begun leaves nothing.
+func TestAppended(t *testing.T) {
+	ctx := context.Background()
+	out := filepath.Join(t.TempDir(), "out")
+	a, err := OpenAppended(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenAppended(out); err == nil {
+		t.Error("opened twice")
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	s, _, err := LoadState(ctx, storage.Local(), out+".state", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ring.New(ring.Params{Slots: 1, Blocks: 1, Expect: 1, FPR: 0.1})
+	write := func(text string, commit bool) {
+		t.Helper()
+		if a, err = OpenAppended(out); err == nil {
+			err = a.Begin(ctx, s, r, false)
+		}
+		if err == nil {
+			_, err = a.Write([]byte(text))
+		}
+		if err == nil && commit {
+			err = a.Commit(ctx, r)
+		}
+		if err := errors.Join(err, a.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("lost", false)
+	write("kept ", true)
+	write("lost, too", false)
+	write("also kept", true)
+	if b, err := os.ReadFile(out); err != nil || string(b) != "kept also kept" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, text := range []string{"kept", "kept also keqt"} {
+		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if a, err = OpenAppended(out); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Begin(ctx, s, r, true); !errors.Is(err, fault.ErrMismatch) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package dedups
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+)
+
+// Late says what happens to rows that cannot be judged: those older than all slots, too far in
+// the future, or without a time.
+type Late string
+
+const (
+	Keep   Late = "keep"
+	Drop   Late = "drop"
+	Refuse Late = "error"
+)
+
+// Counts are figures about the rows so far.
+type Counts struct {
+	RowsIn     int64 `json:"rows_in"`
+	Duplicates int64 `json:"duplicates"` // dropped
+	Late       int64 `json:"late"`
+	Ahead      int64 `json:"ahead"`
+	KeysNull   int64 `json:"keys_null"`
+	TimesNull  int64 `json:"times_null"`
+	Unjudged   int64 `json:"unjudged_dropped"` // late, ahead or without a time, and dropped
+}
+
+// Add adds the figures of another round of [Exact] about the same rows.
+func (c *Counts) Add(d Counts) {
+	if c.RowsIn == 0 {
+		c.RowsIn, c.KeysNull = d.RowsIn, d.KeysNull
+	}
+	c.Duplicates += d.Duplicates
+	c.Late += d.Late
+	c.Ahead += d.Ahead
+	c.TimesNull += d.TimesNull
+	c.Unjudged += d.Unjudged
+}
+
+// add counts rows, and returns those to drop that have no time, or the error of the first row
+// that cannot be judged.
+func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []uint32) ([]uint32, error) {
+	for i, v := range verdicts {
+		switch v {
+		case ring.Seen:
+			c.Duplicates++
+			drop = append(drop, rows.At[i])
+			continue
+		case ring.Fresh:
+			continue
+		case ring.Late:
+			c.Late++
+		case ring.Ahead:
+			c.Ahead++
+		}
+		if late == Refuse {
+			return nil, c.refuse(rows.At[i], map[ring.Verdict]string{ring.Late: "older than all slots", ring.Ahead: "further ahead than {MaxJump}"}[v])
+		}
+		if late == Drop {
+			c.Unjudged++
+			drop = append(drop, rows.At[i])
+		}
+	}
+	if n := len(rows.NoTime); n > 0 {
+		c.TimesNull += int64(n)
+		switch late {
+		case Refuse:
+			return nil, c.refuse(rows.NoTime[0], "without a time")
+		case Drop:
+			c.Unjudged += int64(n)
+			drop = append(drop, rows.NoTime...)
+			slices.Sort(drop)
+		}
+	}
+	c.RowsIn += int64(rows.Len)
+	c.KeysNull += int64(rows.NoKey)
+	return drop, nil
+}
+
+func (c *Counts) refuse(row uint32, what string) error {
+	e := faults.Mismatch(fault.At{}, "", "a time within the window", fmt.Sprintf("row %d of the input", c.RowsIn+int64(row)+1))
+	return faults.About(e, "a row %s", fault.Text(what)).WithHint("{Late keep} lets such rows pass")
+}
+
+// Judge drops rows by a ring alone: all duplicates, and at the ring's rate others.
+type Judge struct {
+	Counts
+	Ring     *ring.Ring
+	Late     Late
+	Expected float64 // how many rows were wrongly dropped, by the ring's rate
+	Sample   *Sample // nil: none
+	Rate     float64 // the highest so far
+	Fullest  uint64  // keys in the fullest slot then
+
+	verdicts []ring.Verdict
+}
+
+// Drop appends the rows to drop, ascending.
+func (j *Judge) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
+	j.verdicts = j.verdicts[:0]
+	// The rate and the sample follow the ring step by step.
+	const step = 1 << 12
+	for lo := 0; lo < len(rows.At); lo += step {
+		hi := min(lo+step, len(rows.At))
+		before := j.Ring.Recorded()
+		j.verdicts = j.Ring.Judge(rows.Hashes[lo:hi], rows.Slots[lo:hi], j.verdicts)
+		fresh := 0
+		for _, v := range j.verdicts[lo:hi] {
+			if v == ring.Fresh {
+				fresh++
+			}
+		}
+		p := j.Ring.Rate()
+		if before > 0 && p < 1 {
+			j.Expected += float64(fresh) * p / (1 - p)
+		}
+		if p > j.Rate {
+			j.Rate, j.Fullest = p, j.Ring.Fullest()
+		}
+	}
+	if j.Sample != nil {
+		j.Sample.add(rows, j.verdicts)
+	}
+	return j.Counts.add(rows, j.Late, j.verdicts, drop)
+}
+
+// sampled is the largest number of keys in a sample.
+const sampled = 1 << 20
+
+// Sample keeps the hashes of one key in 2^k, to find how many rows of these were wrongly
+// dropped. k grows with the number of keys.
+type Sample struct {
+	clock    ring.Clock
+	k        int
+	passed   map[uint64]int64 // by hash: the slot of the row that passed last
+	estimate float64          // of all rows that were wrongly dropped
+	variance float64          // of the estimate
+}
+
+// NewSample returns an empty sample.
+func NewSample(p ring.Params) *Sample { return &Sample{clock: p.Clock(), passed: map[uint64]int64{}} }
+
+// Wrong returns the estimated number of rows that were wrongly dropped, its standard error, and
+// one in how many keys the sample has now. Each row that was found counts for the keys of the
+// sample at that time (Horvitz and Thompson, 1952).
+func (s *Sample) Wrong() (n, deviation float64, oneIn uint64) {
+	return s.estimate, math.Sqrt(s.variance), 1 << s.k
+}
+
+// mixed returns bits that the filters do not use together.
+func mixed(h uint64) uint64 {
+	h = (h ^ h>>32) * 0xd6e8feb86659fd93
+	return h ^ h>>32
+}
+
+func (s *Sample) in(h uint64) bool { return bits.LeadingZeros64(mixed(h)) >= s.k }
+
+func (s *Sample) add(rows *Rows, verdicts []ring.Verdict) {
+	for i, v := range verdicts {
+		slot, h := rows.Slots[i], rows.Hashes[i]
+		s.clock.Place(slot)
+		if v != ring.Fresh && v != ring.Seen || !s.in(h) {
+			continue
+		}
+		if v == ring.Fresh {
+			s.passed[h] = slot
+			if len(s.passed) > sampled {
+				s.shrink()
+			}
+			continue
+		}
+		if at, ok := s.passed[h]; !ok || !s.clock.Holds(at) {
+			weight := math.Ldexp(1, s.k)
+			s.estimate += weight
+			s.variance += weight * (weight - 1)
+			s.passed[h] = slot // so that its duplicates do not count
+		}
+	}
+}
+
+// shrink forgets keys that are no longer in the window and, if that is not half, samples fewer.
+func (s *Sample) shrink() {
+	for h, slot := range s.passed {
+		if !s.clock.Holds(slot) {
+			delete(s.passed, h)
+		}
+	}
+	for len(s.passed) > sampled/2 {
+		s.k++
+		for h := range s.passed {
+			if !s.in(h) {
+				delete(s.passed, h)
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+// Package dedups finds the rows whose key came before within a window of time: the first of
+// equal rows stays.
+//
+//	records ── Encoder ──► Rows: hashes and slots ─┬─ Judge: a ring ─────────► rows to drop
+//	                                               └─ Suspects, then Exact ──► rows to drop
+//	pieces of files ── Read, in parallel ──► Rows in the order of the input ──► Selection
+//
+// In come rows with key and time columns; out come the numbers of those to drop, which depend on
+// the order of the rows alone. A row without a key is never dropped. Memory is that of the ring
+// and of a sample, or of exact keys within a budget.
+//
+// The command uses it.
+package dedups
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
+)
+
+// Columns says which columns are keys and times, and how they are read.
+type Columns struct {
+	Key     []keys.Column
+	Time    []keys.Column // one, or none
+	Unit    time.Duration // that integers count since 1970; 0: the column has timestamps or dates
+	Width   time.Duration // of a slot
+	Options keys.Options
+}
+
+// Encoder makes Rows of records of one schema. Goroutines may share one.
+type Encoder struct {
+	of    Columns
+	name  string
+	keys  *keys.Encoder
+	times *keys.Encoder // nil: rows have no times
+	text  bool          // times are text
+}
+
+// NewEncoder finds the columns in the schema of a file, which errors name.
+func (c Columns) NewEncoder(name string, schema *arrow.Schema) (*Encoder, error) {
+	e := &Encoder{of: c, name: name}
+	var err error
+	if e.keys, err = keys.NewEncoder(schema, c.Key, c.Options); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(c.Time) == 0 {
+		return e, nil
+	}
+	o := keys.Options{IgnoreCase: c.Options.IgnoreCase, NullMisfits: c.Options.NullMisfits}
+	column := c.Time[0]
+	if e.times, err = keys.NewEncoder(schema, []keys.Column{column}, o); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	at := fault.At{File: name, Column: column.String()}
+	class := e.times.Classes()[0]
+	e.text = class == keys.Bytes
+	switch {
+	case class == keys.Null || e.text:
+	case c.Unit > 0 && class != keys.Integer:
+		return nil, faults.Mismatch(at, "time column with {TimeUnit}", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
+	case c.Unit == 0 && class == keys.Integer:
+		return nil, faults.Mismatch(at, "time column", "timestamp, instant or date", string(class)).WithHint("say what the integers count since 1970 with {TimeUnit ms}")
+	case c.Unit == 0 && class != keys.Timestamp && class != keys.Instant && class != keys.Date:
+		return nil, faults.Mismatch(at, "time column", "timestamp, instant or date", string(class))
+	}
+	return e, nil
+}
+
+// Classes returns the classes of the key columns.
+func (e *Encoder) Classes() []keys.Class { return e.keys.Classes() }
+
+// Rows are some consecutive rows of an input.
+type Rows struct {
+	Len     int      // rows, with and without keys
+	At      []uint32 // those that have a key and a time, ascending
+	Hashes  []uint64 // by position in At
+	Slots   []int64
+	NoKey   int
+	NoTime  []uint32 // rows that have a key and no time
+	Bytes   int64    // of the keys
+	Exact   [][]byte // by position in At: the keys that a function wanted
+	hashes  []uint64 // of the batch
+	keys    keys.Batch
+	times   keys.Batch
+	encoded []byte
+}
+
+var pool = sync.Pool{New: func() any { return new(Rows) }}
+
+// Release lets others use the memory.
+func (r *Rows) Release() { pool.Put(r) }
+
+// hash is that of keys. A sample and exact bookkeeping use other bits of it than the filters.
+var hash = bloom.Hash{ID: bloom.XXH3}
+
+// Encode sets r to the rows of a record. wanted says whose keys are copied to Exact; nil: none.
+func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) bool) error {
+	r.Len = int(rec.NumRows())
+	r.At, r.Slots, r.NoTime, r.Exact, r.encoded, r.Bytes = r.At[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], 0
+	r.Hashes = r.Hashes[:0]
+	if err := e.keys.EncodeKeys(e.name, rec, &r.keys); err != nil {
+		return err
+	}
+	r.NoKey = r.Len - len(r.keys.Rows)
+	if e.times != nil {
+		if err := e.times.EncodeKeys(e.name, rec, &r.times); err != nil {
+			return err
+		}
+	}
+	r.hashes = r.keys.Hash(hash, r.hashes)
+	var buf [16]byte
+	next := 0
+	for i, row := range r.keys.Rows {
+		slot := int64(0)
+		if e.times != nil {
+			for next < len(r.times.Rows) && r.times.Rows[next] < row {
+				next++
+			}
+			ok := next < len(r.times.Rows) && r.times.Rows[next] == row
+			if ok {
+				var nanos int64
+				if nanos, ok = e.nanos(&r.times, next); !ok && !e.of.Options.NullMisfits {
+					return e.misfit()
+				}
+				slot = ring.SlotOf(nanos, int64(e.of.Width))
+			}
+			if !ok {
+				r.NoTime = append(r.NoTime, row)
+				continue
+			}
+		}
+		r.At, r.Hashes, r.Slots = append(r.At, row), append(r.Hashes, r.hashes[i]), append(r.Slots, slot)
+		key := r.keys.Bytes(buf[:0], i)
+		r.Bytes += int64(len(key))
+		if wanted != nil {
+			from := len(r.encoded)
+			if wanted(r.hashes[i]) {
+				r.encoded = append(r.encoded, key...)
+			}
+			r.Exact = append(r.Exact, r.encoded[from:len(r.encoded):len(r.encoded)])
+		}
+	}
+	return nil
+}
+
+// nanos returns a time in nanoseconds since 1970, false if it is text that does not parse. Text
+// without a zone is in UTC. Times outside the years 1677 to 2262 become the first or the last of
+// them.
+func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
+	if ints, ok := times.Ints(); ok {
+		v := int64(ints[i])
+		if v < 0 && !times.Negative(i) {
+			v = math.MaxInt64
+		}
+		return saturated(v, int64(e.of.Unit), 0), true
+	}
+	var buf [16]byte
+	b := times.Bytes(buf[:0], i)
+	switch {
+	case e.text && e.of.Unit > 0:
+		v, err := strconv.ParseInt(string(b), 10, 64)
+		return saturated(v, int64(e.of.Unit), 0), err == nil
+	case e.text:
+		s := string(b)
+		const date = len("2006-01-02")
+		sec, frac, ok := scalar.Timestamp(s, len(s) > date && strings.ContainsAny(s[date:], "Zz+-"))
+		return saturated(sec, int64(time.Second), int64(frac)), ok
+	}
+	v := int64(binary.LittleEndian.Uint64(b))
+	if len(b) < 12 {
+		return saturated(v, int64(24*time.Hour), 0), true // a date: days
+	}
+	return saturated(v, int64(time.Second), int64(binary.LittleEndian.Uint32(b[8:]))), true
+}
+
+// misfit returns the error about a text that is no time.
+func (e *Encoder) misfit() error {
+	at := fault.At{File: e.name, Column: e.of.Time[0].String()}
+	err := faults.Mismatch(at, "a time that does not parse", "one as 2024-01-31T18:00:00Z", "")
+	err.Err = quiet.Error{Err: keys.ErrMisfit}
+	if e.of.Unit > 0 {
+		err.Want = "a whole number, with {TimeUnit}"
+	}
+	return err
+}
+
+// saturated returns v·unit + rest, where 0 ≤ rest < unit.
+func saturated(v, unit, rest int64) int64 {
+	switch {
+	case v >= math.MaxInt64/unit:
+		return math.MaxInt64
+	case v <= math.MinInt64/unit:
+		return math.MinInt64
+	}
+	return v*unit + rest
+}

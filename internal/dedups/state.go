@@ -1,0 +1,218 @@
+package dedups
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/ring"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// State is what runs over a growing input keep in a file: the ring, how much of each input is
+// done, and how long the output was then. The file is replaced whole, after the output is
+// durable; so a run that was killed is repeated from the last commit, with the same output.
+type State struct {
+	Options string   `json:"options"` // those that the output depends on, in words
+	Classes []string `json:"classes"` // of the key columns; none: no input was read so far
+	Inputs  []Done   `json:"inputs"`
+	Output  string   `json:"output"`
+	Length  int64    `json:"length"` // of the output, in bytes
+	Tail    uint64   `json:"tail"`   // checksum of its end, see Tail
+
+	store storage.Storage
+	name  string
+	last  []byte // end of the file as it was read or written last; nil: there is none
+}
+
+// Done is how much of an input is done.
+type Done struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"` // bytes
+	Line   int    `json:"line,omitempty"`
+	Head   uint64 `json:"head"` // checksums of its start and of what is before the offset
+	Tail   uint64 `json:"tail"`
+	Whole  string `json:"whole,omitempty"` // of a table: its fingerprint
+}
+
+// LoadState reads a state; most is as of [ring.Decode]. The ring is nil if there is no such file.
+func LoadState(ctx context.Context, store storage.Storage, name string, most uint64) (_ *State, _ *ring.Ring, err error) {
+	s := &State{store: store, name: name}
+	in, err := store.Open(ctx, storage.Object{Name: name})
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	size := in.Object().Size
+	r, with, err := ring.Decode(bufio.NewReaderSize(io.NewSectionReader(in, 0, size), 1<<20), name, size, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(with))
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil || s.Options == "" {
+		e := faults.Mismatch(fault.At{File: name}, "kind of state", "that of a run of the command", "another")
+		return nil, nil, e.WithHint("name the file that {State} has written")
+	}
+	s.last, err = s.stored(ctx)
+	return s, r, err
+}
+
+// Commit replaces the file. The output must be durable up to its Length.
+func (s *State) Commit(ctx context.Context, r *ring.Ring) error {
+	if err := s.unchanged(ctx); err != nil {
+		return err
+	}
+	with, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	w, err := s.store.Create(ctx, s.name, storage.CreateOptions{Private: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Abort() }() // nothing after Commit
+	out := bufio.NewWriterSize(w, 1<<20)
+	if err := r.Encode(out, with); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if err := w.Commit(s.last != nil); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.last, err = s.stored(ctx)
+	return err
+}
+
+// stored returns the last checksum of the file; nil: there is none.
+func (s *State) stored(ctx context.Context) (last []byte, err error) {
+	in, err := s.store.Open(ctx, storage.Object{Name: s.name})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	last = make([]byte, 8)
+	err = readAt(in, last, max(in.Object().Size-int64(len(last)), 0))
+	return last, errors.Join(err, in.Close())
+}
+
+// unchanged returns an error if another run has replaced the file.
+func (s *State) unchanged(ctx context.Context) error {
+	last, err := s.stored(ctx)
+	if err == nil && !bytes.Equal(last, s.last) {
+		return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
+	}
+	return err
+}
+
+// Agree returns an error if the state was made with other options or, unless classes is nil, keys.
+func (s *State) Agree(options string, classes []string) error {
+	at := fault.At{File: s.name}
+	if s.Options != options {
+		return faults.Mismatch(at, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
+	}
+	if classes != nil && len(s.Classes) > 0 && !slices.Equal(s.Classes, classes) {
+		return faults.Mismatch(at, "key class of the state", fmt.Sprint(s.Classes), fmt.Sprint(classes)).WithHint("cast the key with COL::TYPE, or give another {State}")
+	}
+	return nil
+}
+
+// Digest identifies what was committed last; it is empty if nothing was.
+func (s *State) Digest() string { return hex.EncodeToString(s.last) }
+
+// Find returns what is done of an input; nil: nothing.
+func (s *State) Find(name string) *Done {
+	for i := range s.Inputs {
+		if s.Inputs[i].Name == name {
+			return &s.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// Read records that a text was read up to an offset and a line.
+func (s *State) Read(name string, in io.ReaderAt, offset int64, line int) error {
+	d := s.Find(name)
+	if d == nil {
+		s.Inputs = append(s.Inputs, Done{Name: name})
+		d = &s.Inputs[len(s.Inputs)-1]
+	}
+	d.Offset, d.Line = offset, line
+	var err error
+	d.Head, d.Tail, err = ends(in, offset)
+	return err
+}
+
+// Check returns an error if a text does not begin with what was read of it.
+func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
+	at := fault.At{File: name}
+	if size < d.Offset {
+		e := faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), fmt.Sprint(size))
+		return e.WithHint("inputs may grow, not change: give a rotated log another name")
+	}
+	head, tail, err := ends(in, d.Offset)
+	if err != nil {
+		return err
+	}
+	if head != d.Head || tail != d.Tail {
+		e := faults.Mismatch(at, "checksums of an input that is in part done", fmt.Sprintf("%016x %016x", d.Head, d.Tail), fmt.Sprintf("%016x %016x", head, tail))
+		return e.WithHint("inputs may grow, not change: give a rotated log another name")
+	}
+	if d.Offset == 0 || d.Offset == size {
+		return nil
+	}
+	var b [2]byte
+	if _, err := in.ReadAt(b[:], d.Offset-1); err != nil {
+		return err
+	}
+	if b[0] != '\n' && b[1] != '\n' && b[1] != '\r' {
+		at.Line = d.Line
+		return faults.Corrupt(at, "a line that was not complete when it was read").WithHint("let the program that writes the input append whole lines")
+	}
+	return nil
+}
+
+// endBytes is how much of both ends of what was read, or written, is compared.
+const endBytes = 64 << 10
+
+// ends returns checksums of both ends of the first n bytes.
+func ends(in io.ReaderAt, n int64) (head, tail uint64, err error) {
+	b := make([]byte, min(n, endBytes))
+	if err := readAt(in, b, 0); err != nil {
+		return 0, 0, err
+	}
+	head = xxh3.Hash(b)
+	tail, err = Tail(in, n)
+	return head, tail, err
+}
+
+// Tail returns a checksum of the end of the first n bytes.
+func Tail(in io.ReaderAt, n int64) (uint64, error) {
+	b := make([]byte, min(n, endBytes))
+	err := readAt(in, b, n-int64(len(b)))
+	return xxh3.Hash(b), err
+}
+
+// readAt fills b.
+func readAt(in io.ReaderAt, b []byte, at int64) error {
+	if n, err := in.ReadAt(b, at); n < len(b) {
+		return err
+	}
+	return nil
+}

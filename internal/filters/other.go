@@ -1,0 +1,142 @@
+package filters
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Other is a kind of file beside filters with their layout: prologue, sections, chunks, trailer.
+// Of the sections of a filter it has those about keys, shards and the build. What it says of
+// itself is in a section of its own, and its payload has one part.
+type Other struct {
+	Magic string     // 8 bytes
+	Kind  string     // in errors, with its article
+	Hint  fault.Text // where a file of another kind is given: how to make one
+	// Size returns the size of the payload in bytes according to the body of the own section, or
+	// an error if no file of the kind has that body.
+	Size func(f *Facts, own []byte) (uint64, error)
+}
+
+// secOwn is the type of the section that another file has of its own.
+const secOwn = 14
+
+// magic returns the first bytes of the file.
+func (m *meta) magic() string {
+	if m.other != nil {
+		return m.other.Magic
+	}
+	return magic
+}
+
+// sections returns the sections of the header in ascending order of type.
+func (m *meta) sections() (of []section) {
+	if m.other == nil {
+		return sections()
+	}
+	for _, s := range sections() {
+		switch s.id {
+		case secKey, secPayload, secPartial, secBuild, secRule, secDivision:
+			of = append(of, s)
+		}
+	}
+	return append(of, section{secOwn, sectionName(secOwn), true, true,
+		func(m *meta, dst []byte) []byte { return append(dst, m.own...) },
+		func(m *meta, c *cursor.Cursor) *problem {
+			m.own = append([]byte{}, c.Take(uint64(len(c.Rest)))...)
+			return nil
+		},
+	})
+}
+
+// checkOwn checks the own section of another file, and the size of its payload.
+func (m *meta) checkOwn() *problem {
+	want, err := m.other.Size(&m.facts, m.own)
+	switch {
+	case err != nil:
+		return from(err).in(sectionName(secOwn))
+	case want == 0 || want > maxPart:
+		return bad("payload", fmt.Sprintf("1 to %d bytes", uint64(maxPart)), want)
+	case len(m.parts) != 1 || m.parts[0] != want:
+		return bad("payload", fmt.Sprintf("one part of %d bytes", want), m.parts)
+	}
+	return nil
+}
+
+// Payload appends the bytes lo to hi of a payload to dst. It may be called concurrently.
+type Payload func(dst []byte, lo, hi uint64) []byte
+
+// Encode is [Encode] for another file.
+func (o *Other) Encode(w io.Writer, f *Facts, own []byte, part Payload) (int64, error) {
+	s, err := o.source(f, own, part)
+	if err != nil {
+		return 0, err
+	}
+	n, _, err := s.encode(w, Options{})
+	return n, err
+}
+
+// Digest is [Filter.Digest] for another file.
+func (o *Other) Digest(f *Facts, own []byte, part Payload) ([32]byte, error) {
+	s, err := o.source(f, own, part)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	sums, err := s.sums()
+	return digest(&s.meta, sums), err
+}
+
+// Save is [Save] for another file.
+func (o *Other) Save(ctx context.Context, store storage.Storage, name string, f *Facts, own []byte, part Payload, replace bool) (size int64, err error) {
+	encode := func(w io.Writer) (int64, error) { return o.Encode(w, f, own, part) }
+	return saveAs(ctx, store, name, replace, encode, func() (rival int64, same bool, err error) {
+		want, err := o.Digest(f, own, part)
+		if err != nil {
+			return 0, false, err
+		}
+		same, err = o.Holds(ctx, store, name, func(h *Header) bool {
+			rival = h.FileBytes
+			return h.Digest() == want
+		})
+		return rival, same, err
+	})
+}
+
+// Holds is [Holds] for another file.
+func (o *Other) Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (bool, error) {
+	return holds(ctx, store, name, o, want)
+}
+
+func (o *Other) source(f *Facts, own []byte, part Payload) (*source, error) {
+	s := &source{meta: meta{Filter: New(*f), other: o, own: own}, part: part}
+	size, err := o.Size(f, own)
+	if err != nil {
+		return nil, from(err).inProgram()
+	}
+	s.parts = []uint64{size}
+	if p := s.check(); p != nil {
+		return nil, p.inProgram()
+	}
+	return s, nil
+}
+
+// DecodeHeader is [DecodeHeader] for another file, for Digest, Verify, Own and LoadOther.
+func (o *Other) DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
+	return decodeHeader(r, size, name, o)
+}
+
+// Own returns the body of the own section of another file.
+func (h *Header) Own() []byte { return h.meta.own }
+
+// LoadOther reads the payload of another file and passes it to fn in order. Each piece is verified,
+// but the file only once LoadOther has returned nil.
+func (h *Header) LoadOther(ctx context.Context, fn func(raw []byte)) error {
+	if err := h.decoded(); err != nil {
+		return err
+	}
+	return readPayloads(ctx, []*Header{h}, take{ordered: fn})
+}

@@ -1,0 +1,170 @@
+package ring
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+)
+
+// The state of a ring, in bytes. Integers are little-endian, checksums XXH3-64 of all bytes
+// before them.
+//
+//	8     magic "BLMJRING"
+//	4     version, 1
+//	4     length of the head
+//	      head: a JSON object, see head
+//	8     checksum
+//	      bits, [Params].Bytes
+//	8     checksum
+const (
+	magic    = "BLMJRING"
+	version  = 1
+	mostHead = 64 << 20
+)
+
+// head is what a state says beside the bits.
+type head struct {
+	Params
+	Newest int64           `json:"newest"`
+	Begun  bool            `json:"begun"`
+	Counts []uint64        `json:"counts"`
+	With   json.RawMessage `json:"with,omitempty"` // the caller's
+}
+
+// Encode writes the ring, and what the caller keeps with it: a JSON value, or nothing.
+func (r *Ring) Encode(w io.Writer, with json.RawMessage) error {
+	h, err := json.Marshal(head{Params: r.params, Newest: r.newest, Begun: r.begun, Counts: r.counts, With: with})
+	if err != nil {
+		return err
+	}
+	if len(h) > mostHead {
+		return fmt.Errorf("the head of a state takes %d bytes: want at most %d", len(h), mostHead)
+	}
+	sum := xxh3.New()
+	out := io.MultiWriter(w, sum)
+	first := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	first = binary.LittleEndian.AppendUint32(first, uint32(len(h)))
+	for _, part := range [][]byte{first, h, nil, r.bits, nil} {
+		if part == nil {
+			part = binary.LittleEndian.AppendUint64(nil, sum.Sum64())
+		}
+		if _, err := out.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Decode reads what Encode has written, to the end of in. name is used in errors. size is the
+// number of bytes that there are, -1 if it is unknown, and most that of the bits that memory has
+// room for; 0: no limit.
+func Decode(in io.Reader, name string, size int64, most uint64) (*Ring, json.RawMessage, error) {
+	at := fault.At{File: name}
+	sum := xxh3.New()
+	read := func(b []byte) error {
+		if _, err := io.ReadFull(in, b); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return faults.Corrupt(at, "a state of duplicates that ends too early")
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+	check := func() error {
+		var b [8]byte
+		if err := read(b[:]); err != nil {
+			return err
+		}
+		if want, got := binary.LittleEndian.Uint64(b[:]), sum.Sum64(); want != got {
+			return faults.Wanted(faults.Corrupt(at, "checksum"), fmt.Sprintf("%016x", want), fmt.Sprintf("%016x", got))
+		}
+		_, _ = sum.Write(b[:]) // never fails
+		return nil
+	}
+	h, err := readHead(at, read, sum)
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := h.ring(at, size, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := read(r.bits); err != nil {
+		return nil, nil, err
+	}
+	_, _ = sum.Write(r.bits)
+	if err := check(); err != nil {
+		return nil, nil, err
+	}
+	if n, err := in.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+		return nil, nil, faults.Corrupt(at, "bytes after the end of a state of duplicates")
+	}
+	return r, h.With, nil
+}
+
+// readHead reads everything before the first checksum, and adds it to the sum.
+func readHead(at fault.At, read func([]byte) error, sum *xxh3.Hasher) (h head, err error) {
+	first := make([]byte, len(magic)+8)
+	if err := read(first); err != nil {
+		return h, err
+	}
+	_, _ = sum.Write(first)
+	v, n := binary.LittleEndian.Uint32(first[len(magic):]), binary.LittleEndian.Uint32(first[len(magic)+4:])
+	switch {
+	case string(first[:len(magic)]) != magic:
+		return h, faults.Mismatch(at, "kind of file", "a state of duplicates ("+magic+")", fmt.Sprintf("%q", first[:len(magic)])).
+			WithHint("name the file that holds one")
+	case v != version:
+		return h, faults.Unsupported(at, "version %d of a state; want %d", v, version).WithHint("use a newer version of bloomjoin")
+	case n > mostHead:
+		return h, faults.Corrupt(at, "a head of %d bytes", n)
+	}
+	var text bytes.Buffer // grows with what there is, whatever the length says
+	part := make([]byte, min(n, 1<<20))
+	for left := n; left > 0; left -= uint32(len(part)) {
+		part = part[:min(left, uint32(len(part)))]
+		if err := read(part); err != nil {
+			return h, err
+		}
+		text.Write(part)
+	}
+	_, _ = sum.Write(text.Bytes())
+	d := json.NewDecoder(&text)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&h); err != nil || d.More() {
+		return h, faults.Corrupt(at, "the head of a state, which is no object that is known")
+	}
+	return h, nil
+}
+
+// ring returns an empty ring with the counts of the head.
+func (h *head) ring(at fault.At, size int64, most uint64) (*Ring, error) {
+	p := h.Params
+	ok := p.Slots >= 1 && p.Slots <= MostSlots && p.Blocks >= 1 && p.Blocks <= 1<<32 && p.FPR > 0 && p.FPR < 1 &&
+		p.Width >= 0 && p.Jump >= 0 && (p.Width > 0 || p.Slots == 1 && p.Jump == 0) && len(h.Counts) == p.Slots
+	if !ok {
+		return nil, faults.Corrupt(at, "the parameters of a state")
+	}
+	if size >= 0 && uint64(size) < p.Bytes() {
+		return nil, faults.Corrupt(at, "a state of duplicates that ends too early")
+	}
+	if err := p.Fits(most); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.File, err)
+	}
+	r := New(p)
+	r.newest, r.begun = h.Newest, h.Begun
+	copy(r.counts, h.Counts)
+	for _, n := range h.Counts {
+		r.entries += n
+	}
+	return r, nil
+}

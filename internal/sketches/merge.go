@@ -1,0 +1,138 @@
+package sketches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// noun names sketches in errors.
+var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}"}
+
+// Merge adds up sketches, which do not change: partial ones of one build, in any order, to the
+// finished one or, with open, to a larger partial one, as builds.Merge does with filters; or, with
+// union, finished ones that count alike. names are for errors.
+func Merge(names []string, of []*Sketch, open, union bool) (*Sketch, error) {
+	sum, err := sumFor(names, headersOf(names, of), open, union)
+	for i := 0; i < len(of) && err == nil; i++ {
+		err = sum.merge(of[i])
+	}
+	return sum, err
+}
+
+// headersOf returns what the files of sketches would say.
+func headersOf(names []string, of []*Sketch) (about []*Header) {
+	for i, s := range of {
+		about = append(about, &Header{Header: &filters.Header{Filter: filters.New(s.facts)}, said: s.said(), name: names[i]})
+	}
+	return about
+}
+
+// MergeFiles is [Merge] for files. Memory holds two sketches, of at most budget bytes together;
+// 0: no limit.
+func MergeFiles(ctx context.Context, store storage.Source, names []string, open, union bool, budget int64) (*Sketch, error) {
+	var about []*Header
+	var failed []error
+	for _, name := range names {
+		failed = append(failed, Open(ctx, store, name, func(h *Header) error {
+			about = append(about, h)
+			return nil
+		}))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
+	if err := memoryNeeded(fault.At{File: names[0]}, about[0].Spec, 2, budget); err != nil {
+		return nil, err
+	}
+	sum, err := sumFor(names, about, open, union)
+	for i := 0; i < len(names) && err == nil; i++ {
+		err = Open(ctx, store, names[i], func(h *Header) error {
+			if h.Digest() != about[i].Digest() {
+				return fmt.Errorf("%s: %w", names[i], storage.ErrChanged)
+			}
+			s, err := h.Load(ctx, budget)
+			if err != nil {
+				return err
+			}
+			return sum.merge(s)
+		})
+	}
+	return sum, err
+}
+
+// sumFor returns an empty sketch to which the others can be added.
+func sumFor(names []string, about []*Header, open, union bool) (*Sketch, error) {
+	if len(names) == 0 {
+		return nil, errors.New("no sketch to merge: want one or more")
+	}
+	of := filtersOf(about)
+	facts := *of[0].Facts()
+	if union {
+		if len(names) > 1 { // else it is a copy
+			facts.BuildID = [32]byte{}
+		}
+		if err := alike(names, about); err != nil {
+			return nil, err
+		}
+		return newSketch(about[0].Spec, facts), sameUnit(names, about)
+	}
+	held, err := builds.Agree(noun, names, of, open)
+	if err != nil {
+		return nil, err
+	}
+	for i, h := range about {
+		if h.Spec != about[0].Spec { // although the build is the same
+			return nil, faults.Corrupt(fault.At{File: names[i]}, "it counts otherwise than the other sketches of its build").WithHint("build it again")
+		}
+	}
+	if facts.Partial = nil; open {
+		p := *of[0].Facts().Partial
+		p.Held, facts.Partial = held, &p
+	}
+	return newSketch(about[0].Spec, facts), nil
+}
+
+// filtersOf returns what is common to sketches and filters.
+func filtersOf(about []*Header) []*filters.Filter {
+	return each.Slice(about, func(h *Header) *filters.Filter { return h.Filter })
+}
+
+// sameUnit returns an error if sketches with and without weights or ranges are among them.
+func sameUnit(names []string, about []*Header) error {
+	for i, h := range about {
+		want, got := about[0].Spec, h.Spec
+		for _, c := range []struct {
+			option    fault.Text
+			want, got bool
+		}{{"{Weight}", want.Weight != "", got.Weight != ""}, {"{Range}", want.Ranges, got.Ranges}} {
+			if with := map[bool]string{true: "with", false: "without"}; c.want != c.got {
+				return faults.About(faults.Mismatch(fault.At{File: names[i]}, "", with[c.want]+" as "+names[0], with[c.got]), "%s of the sketch", c.option).
+					WithHint("build one of them again, both with or both without %s", c.option)
+			}
+		}
+	}
+	return nil
+}
+
+// alike returns an error unless sketches are finished, and count keys made by the same rules in
+// tables of the same size.
+func alike(names []string, about []*Header) error {
+	if err := builds.SameKeys(noun, names, filtersOf(about)); err != nil {
+		return err
+	}
+	for i, h := range about {
+		if want, got := about[0].Spec, h.Spec; want.Params != got.Params {
+			return faults.Mismatch(fault.At{File: names[i]}, "size of the sketch", fmt.Sprintf("%d rows of %d counters as in %s", want.Params.Depth, want.Params.Width, names[0]),
+				fmt.Sprintf("%d of %d", got.Params.Depth, got.Params.Width)).WithHint("build one of them again, with the other's {Epsilon} and {Delta}")
+		}
+	}
+	return nil
+}
