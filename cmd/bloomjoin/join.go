@@ -107,7 +107,7 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
 	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
 	f.StringVar(&o.filter, "filter", "", "`FILE` a filter that was built from these IDs (default: one is built where it helps)")
-	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% of the filter that is built (default: by the number of IDs)")
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%, of the filter that is built (default: by the number of IDs)")
 }
 
 // fprBound is a measured false-positive rate with its bounds.

@@ -67,7 +67,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtractagainst")
+	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtract", "against")
 	return cmd
 }
 
