@@ -151,6 +151,7 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 	r := updateReport{Removed: u.Removed, Missing: u.Missing, Unnoticed: u.Unnoticed, Added: u.Added, Present: u.Present, Mistaken: u.Mistaken}
 	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(b buildReport) any {
 		r.buildReport = b
+		r.Rows, r.KeysNull = u.Rows, u.Null
 		r.BytesRead, r.BadLines = read+session.BytesRead(files), session.BadLinesOf(files, o.ids.SkipBad)
 		c.SayBad(r.BadLines)
 		c.Say("  removed %s, %s were not in; added %s, %s seem to be in already", words.Count(u.Removed), words.Count(u.Missing), words.Count(u.Added), words.Count(u.Present))

@@ -34,6 +34,15 @@ func (b *Builder) newList() *counting.List {
 	return counting.NewList(b.spec.Multiset, b.spill, b.memory.most/backlogPart)
 }
 
+// countersFit returns the size of the counters, or an error if they exceed the budget.
+func (b *Builder) countersFit() (p bloom.Params, fpr float64, err error) {
+	p, fpr, err = b.spec.size()
+	if need, most := b.spec.bytes(p), b.memory.most; err == nil && most > 0 && need > most {
+		err = overBudget(most, need)
+	}
+	return p, fpr, err
+}
+
 // count makes a counting filter of the list. Without Expect, that of a set is sized for the
 // number of keys in the list.
 func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, error) {
@@ -41,23 +50,18 @@ func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, erro
 	if err != nil {
 		return nil, err
 	}
-	way, o, spec := counting.AddToSet, b.plan.opts, &b.spec
-	switch {
-	case o.Multiset:
-		if way = counting.AddAll; b.plan.unsized {
-			spec.Capacity = max(added, 1)
-		}
-	case o.Expect == 0 || o.Uncounted:
-		spec.Capacity = max(distinct, 1)
+	way, n, o, spec := counting.AddToSet, distinct, b.plan.opts, &b.spec
+	if o.Multiset {
+		way, n = counting.AddAll, added
 	}
-	params, fpr, err := spec.size()
+	if !b.sized() {
+		spec.Capacity = max(n, 1)
+	}
+	params, fpr, err := b.countersFit()
 	if err != nil {
 		return nil, err
 	}
-	if need, most := spec.bytes(params), b.memory.most; most > 0 && need > most-min(most, b.list.Held()) {
-		if need > most {
-			return nil, overBudget(most, need)
-		}
+	if most := b.memory.most; most > 0 && spec.bytes(params) > most-min(most, b.list.Held()) {
 		if err := b.list.Unload(); err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func NewBuilder(o Options) (*Builder, error) {
 		p.BuildID = p.Spec.id(sha256.Sum256(o.Identity))
 	}
 	b := p.builder()
-	if !p.unsized && b.list == nil {
+	if b.sized() {
 		if err := b.divide(foldNone); err != nil {
 			return nil, err
 		}
