@@ -28,19 +28,22 @@ func (s Spec) bytes(p bloom.Params) uint64 {
 	return p.Bytes()
 }
 
+// sizeWithin is size. It returns an error if the filter takes more than most bytes (0: no
+// limit), or is a counting one and too large for a file.
+func (s Spec) sizeWithin(most uint64) (p bloom.Params, fpr float64, err error) {
+	if p, fpr, err = s.size(); err == nil && s.Want == filters.KindCounting {
+		err = counting.Check(p)
+	}
+	if need := s.bytes(p); err == nil && most > 0 && need > most {
+		err = overBudget(most, need)
+	}
+	return p, fpr, err
+}
+
 // newList returns the list of a counting filter's hashes.
 func (b *Builder) newList() *counting.List {
 	b.spill = spill.New(b.plan.opts.TempDir, "hashes of keys, which are sorted on disk (raise {Memory}, or name a directory with room by {TempDir})")
 	return counting.NewList(b.spec.Multiset, b.spill, b.memory.most/backlogPart)
-}
-
-// countersFit returns the size of the counters, or an error if they exceed the budget.
-func (b *Builder) countersFit() (p bloom.Params, fpr float64, err error) {
-	p, fpr, err = b.spec.size()
-	if need, most := b.spec.bytes(p), b.memory.most; err == nil && most > 0 && need > most {
-		err = overBudget(most, need)
-	}
-	return p, fpr, err
 }
 
 // count makes a counting filter of the list. Without Expect, that of a set is sized for the
@@ -57,7 +60,7 @@ func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, erro
 	if !b.sized() {
 		spec.Capacity = max(n, 1)
 	}
-	params, fpr, err := b.countersFit()
+	params, fpr, err := spec.sizeWithin(b.memory.most)
 	if err != nil {
 		return nil, err
 	}

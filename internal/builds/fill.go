@@ -146,7 +146,7 @@ func (b *Builder) sized() bool {
 // divide fixes the size of the bits and how the workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
 	if b.list != nil {
-		_, _, err := b.countersFit()
+		_, _, err := b.spec.sizeWithin(b.memory.most)
 		return err
 	}
 	params, fpr, err := b.spec.size()
