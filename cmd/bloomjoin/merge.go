@@ -57,7 +57,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
-		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of further counting filters from the first, which has them")
+		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of the other counting filters from the first, which must have them")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")

@@ -12,13 +12,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// A counting filter is made of a sorted list of hashes, so that a set counts each once. Its
-// files do not record how its keys came to be in, so that equal counters are equal files; only
-// what a build makes has the build's ID.
+// A counting filter is made from a sorted list of hashes, so that a set counts each once. Its
+// file has no history, so that equal counters are equal files; only a build sets a build ID.
 
 // bytes returns the memory that a filter of these parameters takes while it is filled.
 func (s Spec) bytes(p bloom.Params) uint64 {
@@ -139,7 +139,7 @@ func mergeCounts(ctx context.Context, parts []part, lim filters.Limits) (*filter
 func combineCounts(ctx context.Context, parts []part, subtract bool, lim filters.Limits) (*counting.Filter, error) {
 	params := parts[0].about.Facts().Params
 	if need, most := filters.CountingBytes(params), cmp.Or(lim.MaxBits, limitOf(lim)); need > most {
-		return nil, overBudget(most, need)
+		return nil, faults.Errorf("%w of %s: the counters take %s (raise {Memory})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(need)))
 	}
 	c, err := counting.New(params)
 	if err != nil {

@@ -26,7 +26,7 @@ type Updated struct {
 	Rows, Null int64 // that were read, and of them those without a key
 	Removed    uint64
 	Missing    uint64  // keys to remove that are certainly not in
-	Unnoticed  float64 // expected number of those removed that were not in either
+	Unnoticed  float64 // expected number of those removed that were not in
 	Added      uint64
 	Present    uint64  // keys to add that seem to be in already, of a set
 	Mistaken   float64 // expected number of those that only seem so
