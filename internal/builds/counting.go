@@ -46,6 +46,19 @@ func (b *Builder) newList() *counting.List {
 	return counting.NewList(b.spec.Multiset, b.spill, b.memory.most/backlogPart)
 }
 
+// sized reports whether the size of a counting filter is known before its keys are read.
+func (b *Builder) sized() bool {
+	return !b.plan.unsized && (b.plan.opts.Multiset || b.plan.opts.Expect > 0)
+}
+
+// checkCounters returns an error if counters whose size is known are too large.
+func (b *Builder) checkCounters() (err error) {
+	if b.list != nil && b.sized() {
+		_, _, err = b.spec.sizeWithin(b.memory.most)
+	}
+	return err
+}
+
 // count makes a counting filter of the list. Without Expect, that of a set is sized for the
 // number of keys in the list.
 func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, error) {

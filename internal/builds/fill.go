@@ -109,8 +109,8 @@ func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) {
 // newBuilder is NewBuilder for bits that are folded in advance.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := p.builder()
-	if !b.sized() {
-		return b, nil
+	if p.unsized || b.list != nil {
+		return b, b.checkCounters()
 	}
 	sparse, err := p.sparse(ctx)
 	if err != nil {
@@ -137,18 +137,8 @@ func (p *Plan) builder() *Builder {
 	return b
 }
 
-// sized reports whether the size of the filter is known before the keys are read.
-func (b *Builder) sized() bool {
-	o := b.plan.opts
-	return !b.plan.unsized && (b.list == nil || o.Multiset || o.Expect > 0)
-}
-
 // divide fixes the size of the bits and how the workers share them.
 func (b *Builder) divide(fold func(p bloom.Params, fpr float64) uint64) error {
-	if b.list != nil {
-		_, _, err := b.spec.sizeWithin(b.memory.most)
-		return err
-	}
 	params, fpr, err := b.spec.size()
 	if err != nil {
 		return err
