@@ -63,8 +63,8 @@ type Limits struct {
 	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
 	// allocated.
 	MaxBytes uint64
-	// Counters loads the counters of a counting filter, five times the bits, without which it
-	// can be asked, but neither changed nor written.
+	// Counters loads the counters of a counting filter beside its bits, in five times their
+	// memory. Without them it can be queried, but neither changed nor written.
 	Counters bool
 	// Unread makes Load return a mapped filter at once, whatever its size. Each MiB of it is
 	// verified when a key is first looked up there, and a damaged one is an error of that

@@ -438,11 +438,11 @@ func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []s
 }
 
 // Update returns a counting filter from which keys are removed, and to which others are then
-// added; f does not change. The order of the values does not matter, and what is in is judged
+// added; f does not change. The order of the values does not matter, and what is in is decided
 // before each of the two steps. In a set, a value counts once, and one that seems to be in is
-// not added. If it only seems so, as happens at the rate of [codec.Filter.FPR], it is lost once
-// keys that share its counters are removed, and its own removal may lose such keys. Multisets
-// lose no key as long as only keys that are in are removed.
+// not added. If it only seems so, as happens at the rate of [codec.Filter.FPR], removals of
+// keys that share its counters may lose it, and its own removal may lose them. Multisets lose
+// no key as long as only keys that are in are removed.
 //
 // Keys to remove that are certainly not in are an error that wraps [ErrMissing]. Others that
 // are not in look like members at the rate of FPR: removing one makes counters too low, so

@@ -81,9 +81,8 @@ func (c *cli) buildCmd() *cobra.Command {
 		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom, exact or counting (keys can be removed)")
-		f.BoolVar(&o.multiset, "multiset", false, "count each addition of a key, in a counting filter (default: a key is in once)")
-		f.StringVar(&o.from, "from", "", "`FILTER` make the plain filter of a counting one, in place of IDs")
-
+		f.BoolVar(&o.multiset, "multiset", false, "in a counting filter, count every addition of a key (default: a key counts once)")
+		f.StringVar(&o.from, "from", "", "`FILTER` make a Bloom filter from this counting filter, in place of IDs")
 		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
 		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
 		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")

@@ -59,7 +59,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
 		addAgainst(f, &o.against)
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
-		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of further counting filters from the first, which has them")
+		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of the other counting filters from the first, which must have them")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")

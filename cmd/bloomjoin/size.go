@@ -140,7 +140,7 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 		of.Memory = 0
 		p, fpr, err := builds.Size(of, 0)
 		if err != nil {
-			return err
+			continue // not in this size; the chosen one is
 		}
 		g, bytes := p.Geometry, p.Bytes()
 		if of.Kind == codec.KindCounting {

@@ -34,9 +34,10 @@ func (c *cli) updateCmd() *cobra.Command {
 	var o updateFlags
 	cmd := &cobra.Command{
 		Use:   "update [--remove IDS]... [--add IDS]... -o NEW FILTER",
-		Short: "Remove keys from a counting filter, and add others",
-		Long: `Remove keys from a counting filter, and add others. A set does not add a key that
-seems to be in: if that is wrong, removals of others lose it. A multiset adds it.`,
+		Short: "Remove keys from a counting filter, then add others",
+		Long: `Remove keys from a counting filter, then add others. A set ignores an added key that
+seems to be in: if that is a false positive, later removals may lose the key. A multiset
+(build --multiset) counts every addition.`,
 		Example: `  bloomjoin update --add new.txt -o tuesday.bjf monday.bjf
   bloomjoin update --remove gone.txt --add new.txt -o new.bjf old.bjf
   bloomjoin update --remove gone.parquet --key user_id -o new.bjf old.bjf`,
@@ -46,16 +47,16 @@ seems to be in: if that is wrong, removals of others lose it. A multiset adds it
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.add, "add", nil, "`IDS` keys to add, after the removals: file, directory or pattern; may be repeated")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` keys to remove; one that is surely not in is an error; may be repeated")
-		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "remove the others if some are surely not in")
+		f.StringArrayVar(&o.add, "add", nil, "`IDS` keys to add, after the removals: file, directory, pattern or -; may be repeated")
+		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` keys to remove; any that is certainly not in is an error; may be repeated")
+		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip keys to remove that are certainly not in")
 		o.ids.Add(f, "strings")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the IDs; COL::TYPE casts (default: the names in the filter)")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write, not FILTER")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; FILTER stays as it is")
 		c.AddForce(f)
 	})
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
@@ -100,10 +101,10 @@ type updateReport struct {
 	buildReport
 	Removed   uint64  `json:"removed"`
 	Missing   uint64  `json:"missing"`            // keys to remove that are certainly not in, with --ignore-missing
-	Unnoticed float64 `json:"unnoticed_expected"` // removed keys that were not in either
+	Unnoticed float64 `json:"unnoticed_expected"` // of them, those expected not to have been in
 	Added     uint64  `json:"added"`
 	Present   uint64  `json:"present"`           // keys to add that seem to be in, of a set
-	Mistaken  float64 `json:"mistaken_expected"` // of them, those that only seem so
+	Mistaken  float64 `json:"mistaken_expected"` // of them, those expected only to seem so
 }
 
 func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err error) {
@@ -151,14 +152,15 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 	r := updateReport{Removed: u.Removed, Missing: u.Missing, Unnoticed: u.Unnoticed, Added: u.Added, Present: u.Present, Mistaken: u.Mistaken}
 	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(b buildReport) any {
 		r.buildReport = b
+		r.Rows, r.KeysNull = u.Rows, u.Null
 		r.BytesRead, r.BadLines = read+session.BytesRead(files), session.BadLinesOf(files, o.ids.SkipBad)
 		c.SayBad(r.BadLines)
 		c.Say("  removed %s, %s were not in; added %s, %s seem to be in already", words.Count(u.Removed), words.Count(u.Missing), words.Count(u.Added), words.Count(u.Present))
 		if u.Unnoticed >= 0.5 {
-			c.Warn("about %s of the removed keys were not in either: keys that share their counters may be lost", words.Count(uint64(u.Unnoticed+0.5)))
+			c.Warn("about %s of the removed keys were not in the filter: keys that share their counters may be lost", words.Count(uint64(u.Unnoticed+0.5)))
 		}
 		if u.Mistaken >= 0.5 {
-			c.Warn("about %s keys to add only seem to be in, and are not added: they are lost once keys that share their counters are removed (filters built with --multiset add them)", words.Count(uint64(u.Mistaken+0.5)))
+			c.Warn("about %s keys to add only seem to be in, so they are not added: they may be lost once keys that share their counters are removed (filters built with --multiset add them)", words.Count(uint64(u.Mistaken+0.5)))
 		}
 		return r
 	})

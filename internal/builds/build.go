@@ -406,10 +406,7 @@ func Size(opts Options, bits int64) (bloom.Params, float64, error) {
 	if err != nil {
 		return bloom.Params{}, 0, err
 	}
-	params, _, err := p.Spec.size()
-	if most := uint64(max(opts.Memory, bits, 0)); err == nil && most > 0 && p.Spec.bytes(params) > most {
-		err = overBudget(most, p.Spec.bytes(params))
-	}
+	params, _, err := p.Spec.sizeWithin(uint64(max(opts.Memory, bits, 0)))
 	return params, params.Geometry.FPR(params.Blocks, opts.Expect), err
 }
 

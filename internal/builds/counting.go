@@ -12,13 +12,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// A counting filter is made of a sorted list of hashes, so that a set counts each once. Its
-// files do not record how its keys came to be in, so that equal counters are equal files; only
-// what a build makes has the build's ID.
+// A counting filter is made from a sorted list of hashes, so that a set counts each once. Its
+// file has no history, so that equal counters are equal files; only a build sets a build ID.
 
 // bytes returns the memory that a filter of these parameters takes while it is filled.
 func (s Spec) bytes(p bloom.Params) uint64 {
@@ -28,10 +28,35 @@ func (s Spec) bytes(p bloom.Params) uint64 {
 	return p.Bytes()
 }
 
+// sizeWithin is size. It returns an error if the filter takes more than most bytes (0: no
+// limit), or is a counting one and too large for a file.
+func (s Spec) sizeWithin(most uint64) (p bloom.Params, fpr float64, err error) {
+	if p, fpr, err = s.size(); err == nil && s.Want == filters.KindCounting {
+		err = counting.Check(p)
+	}
+	if need := s.bytes(p); err == nil && most > 0 && need > most {
+		err = overBudget(most, need)
+	}
+	return p, fpr, err
+}
+
 // newList returns the list of a counting filter's hashes.
 func (b *Builder) newList() *counting.List {
 	b.spill = spill.New(b.plan.opts.TempDir, "hashes of keys, which are sorted on disk (raise {Memory}, or name a directory with room by {TempDir})")
 	return counting.NewList(b.spec.Multiset, b.spill, b.memory.most/backlogPart)
+}
+
+// sized reports whether the size of a counting filter is known before its keys are read.
+func (b *Builder) sized() bool {
+	return !b.plan.unsized && (b.plan.opts.Multiset || b.plan.opts.Expect > 0)
+}
+
+// checkCounters returns an error if counters whose size is known are too large.
+func (b *Builder) checkCounters() (err error) {
+	if b.list != nil && b.sized() {
+		_, _, err = b.spec.sizeWithin(b.memory.most)
+	}
+	return err
 }
 
 // count makes a counting filter of the list. Without Expect, that of a set is sized for the
@@ -41,23 +66,18 @@ func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, erro
 	if err != nil {
 		return nil, err
 	}
-	way, o, spec := counting.AddToSet, b.plan.opts, &b.spec
-	switch {
-	case o.Multiset:
-		if way = counting.AddAll; b.plan.unsized {
-			spec.Capacity = max(added, 1)
-		}
-	case o.Expect == 0 || o.Uncounted:
-		spec.Capacity = max(distinct, 1)
+	way, n, o, spec := counting.AddToSet, distinct, b.plan.opts, &b.spec
+	if o.Multiset {
+		way, n = counting.AddAll, added
 	}
-	params, fpr, err := spec.size()
+	if !b.sized() {
+		spec.Capacity = max(n, 1)
+	}
+	params, fpr, err := spec.sizeWithin(b.memory.most)
 	if err != nil {
 		return nil, err
 	}
-	if need, most := spec.bytes(params), b.memory.most; most > 0 && need > most-min(most, b.list.Held()) {
-		if need > most {
-			return nil, overBudget(most, need)
-		}
+	if most := b.memory.most; most > 0 && spec.bytes(params) > most-min(most, b.list.Held()) {
 		if err := b.list.Unload(); err != nil {
 			return nil, err
 		}
@@ -132,7 +152,7 @@ func mergeCounts(ctx context.Context, parts []part, lim filters.Limits) (*filter
 func combineCounts(ctx context.Context, parts []part, subtract bool, lim filters.Limits) (*counting.Filter, error) {
 	params := parts[0].about.Facts().Params
 	if need, most := filters.CountingBytes(params), cmp.Or(lim.MaxBits, limitOf(lim)); need > most {
-		return nil, overBudget(most, need)
+		return nil, faults.Errorf("%w of %s: the counters take %s (raise {Memory})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(need)))
 	}
 	c, err := counting.New(params)
 	if err != nil {

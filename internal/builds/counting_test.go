@@ -111,6 +111,8 @@ func TestCountingBuild(t *testing.T) {
 	}
 	_, _, err = p.Build(t.Context())
 	refused(t, "too little memory", err, fault.ErrMemory, "Memory")
+	_, err = p.NewBuilder(t.Context())
+	refused(t, "too little memory, before the keys are read", err, fault.ErrMemory, "Memory")
 }
 
 // Partial multisets merge, in any order, into the file of one build.
@@ -259,6 +261,14 @@ func TestUpdateMissing(t *testing.T) {
 		}
 	} else {
 		refused(t, "keys that only seem to be in", err, ErrMissing, "only seem to be in")
+	}
+	// A full filter seems to have all keys.
+	full := countingOptions(false)
+	full.Expect, full.FPR, full.MaxSize = 0, 0, 128
+	f, _ = build(t, s, []string{"base"}, full)
+	_, u, err = updated(t, s, f, []string{"few"}, []string{"few"}, full, false)
+	if err != nil || u.Removed != 10_000 || u.Unnoticed != 10_000 || u.Present != 10_000 || u.Mistaken != 10_000 || u.Rows != 20_000 {
+		t.Errorf("a full filter: %+v, %v", u, err)
 	}
 	// The same key too often.
 	o = countingOptions(true)

@@ -110,7 +110,7 @@ func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) {
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
 	b := p.builder()
 	if p.unsized || b.list != nil {
-		return b, nil
+		return b, b.checkCounters()
 	}
 	sparse, err := p.sparse(ctx)
 	if err != nil {

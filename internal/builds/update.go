@@ -23,12 +23,13 @@ var ErrMissing = errors.New("keys to remove are not in the filter")
 
 // Updated is the result of an update in numbers, copies of keys counted in a multiset.
 type Updated struct {
-	Removed   uint64
-	Missing   uint64  // keys to remove that are certainly not in
-	Unnoticed float64 // expected number of those removed that were not in either
-	Added     uint64
-	Present   uint64  // keys to add that seem to be in already, of a set
-	Mistaken  float64 // expected number of those that only seem so
+	Rows, Null int64 // that were read, and of them those without a key
+	Removed    uint64
+	Missing    uint64  // keys to remove that are certainly not in
+	Unnoticed  float64 // expected number of those removed that were not in
+	Added      uint64
+	Present    uint64  // keys to add that seem to be in already, of a set
+	Mistaken   float64 // expected number of those that only seem so
 }
 
 // Update removes the keys of one plan from a counting filter, and then adds those of another.
@@ -121,7 +122,8 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 	facts.BuildID, facts.Parents = [32]byte{}, nil // equal counters are equal files
 	p := f.FPR()
 	f.SetBloom(nil) // the bits are made anew
-	change, short, err := step(ctx, f, c.Change(counting.Remove), remove)
+	change := c.Change(counting.Remove)
+	short, err := u.step(ctx, f, change, remove)
 	if err != nil {
 		return u, err
 	}
@@ -141,7 +143,8 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 	}
 	p = f.FPR()
 	f.SetBloom(nil)
-	if change, _, err = step(ctx, f, c.Change(way), add); err != nil {
+	change = c.Change(way)
+	if _, err = u.step(ctx, f, change, add); err != nil {
 		return u, err
 	}
 	u.Added, u.Present, u.Mistaken = change.Done, change.Left, mistaken(change.Done, p, change.Left)
@@ -150,22 +153,21 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 }
 
 // mistaken returns the expected number of keys that only seem to be in a filter with the
-// false-positive rate p, when n others are certainly not in; most seem to be in.
+// false-positive rate p, when n others are certainly not in and most seem to be in. Any number
+// is as likely beforehand, so n = 0 is no proof that there are none.
 func mistaken(n uint64, p float64, most uint64) float64 {
-	if n == 0 {
-		return 0
-	}
-	return min(float64(n)*p/(1-p), float64(most))
+	return min(float64(n+1)*p/(1-p), float64(most))
 }
 
-// step changes the counters of a filter by the keys of a reader.
-func step(ctx context.Context, f *filters.Filter, change *counting.Change, r reader) (_ *counting.Change, short bool, err error) {
+// step changes the counters of a filter by the keys of a reader. short reports that one would
+// fall below 0.
+func (u *Updated) step(ctx context.Context, f *filters.Filter, change *counting.Change, r reader) (short bool, err error) {
 	if r.read == nil {
-		return change, false, nil
+		return false, nil
 	}
 	rule, err := keys.RuleOf(f.Normal())
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	facts := f.Facts()
 	p := &Plan{opts: r.opts, unsized: true}
@@ -177,10 +179,13 @@ func step(ctx context.Context, f *filters.Filter, change *counting.Change, r rea
 	b := p.builder()
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := r.read(b); err != nil {
-		return nil, false, err
+		return false, err
+	}
+	for _, w := range b.workers {
+		u.Rows, u.Null = u.Rows+w.rows, u.Null+w.null
 	}
 	if _, _, err := b.sortList(ctx); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	err = b.list.Each(ctx, func(run counting.Run) error {
 		err := change.Add(run)
@@ -189,5 +194,5 @@ func step(ctx context.Context, f *filters.Filter, change *counting.Change, r rea
 		}
 		return err
 	})
-	return change, short, err
+	return short, err
 }

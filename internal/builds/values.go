@@ -56,10 +56,12 @@ func NewBuilder(o Options) (*Builder, error) {
 		p.BuildID = p.Spec.id(sha256.Sum256(o.Identity))
 	}
 	b := p.builder()
+	err = b.checkCounters()
 	if !p.unsized && b.list == nil {
-		if err := b.divide(foldNone); err != nil {
-			return nil, err
-		}
+		err = b.divide(foldNone)
+	}
+	if err != nil {
+		return nil, err
 	}
 	b.seats = make(chan *Worker, b.threads)
 	for range b.threads {

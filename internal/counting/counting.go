@@ -2,11 +2,11 @@
 // is a counter of the keys that set it (Fan, Cao, Almeida, Broder: "Summary Cache: A
 // Scalable Wide-Area Web Cache Sharing Protocol", 2000).
 //
-// It knows hashes and nothing else. In go lists of hashes ([List]) and counters of files;
-// out come counters and, as a [bloom.Filter], which of them are above 0. A block of
-// [bloom.Split256] has 256 counters of four bits. One that has reached [Most] is saturated:
-// how often it was raised is no longer known, so it never falls again. Keys that share it
-// may then stay in the filter after they were removed; none is lost.
+// It handles hashes only: lists of them ([List]) and counters from files change counters, and
+// a [bloom.Filter] has the bits of those above 0. A block of [bloom.Split256] has 256 counters
+// of four bits. One that has reached [Most] is saturated: how often it was raised is no longer
+// known, so it never falls again. Keys that share it may stay in the filter after they were
+// removed; none is lost.
 //
 // Methods that only read may run concurrently; a [Change] needs exclusive access, and Combine
 // exclusive access to its blocks.

@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	partBits = 8       // a list is divided by so many top bits of its hashes
+	partBits = 8       // top bits of a hash that choose its part of a list
 	buffered = 1 << 8  // hashes of a part that an Adder holds
 	foldMost = 1 << 20 // hashes from disk that are sorted at a time
 )
 
 // List is a list of hashes that are sorted before they change a filter, so that their order
-// does not matter and each counts once. What takes more than a part of the memory waits
-// on disk.
+// does not matter and a set counts each once. Hashes that exceed its memory wait on disk.
 //
 //	List ── Adder ── Add … Flush ──► Sort ──► Each
 type List struct {

@@ -64,6 +64,8 @@ func (m *meta) checkCounting() *problem {
 		return bad("section counting", "in a counting filter, and only there", m.kind)
 	case is != (m.facts.Want == KindCounting):
 		return bad("wanted kind", m.kind.String(), m.facts.Want)
+	case is && c.Saturated > 256*m.facts.Params.Blocks:
+		return bad("saturated counters", fmt.Sprintf("at most %d", 256*m.facts.Params.Blocks), c.Saturated)
 	case is && m.facts.Partial != nil && !c.Multiset:
 		return bad("partial counting filter", "a multiset", "a set, whose shards may have keys in common")
 	}

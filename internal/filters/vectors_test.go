@@ -202,6 +202,7 @@ func vectors() []vector {
 			d.sections = append(d.sections, piece{id: secCounting, flags: flagCritical, body: make([]byte, 16)})
 		})},
 		{"counting-saturated", "corrupt", "saturated counters: want 1, got 0", edit(countingBase, func(d *pieces) { d.section(secCounting).body[8] = 1 })},
+		{"counting-saturated-all", "corrupt", "saturated counters: want at most 1024, got 4294967296", edit(countingBase, func(d *pieces) { d.section(secCounting).body[12] = 1 })},
 		{"want-unknown", "newer", "wanted kind", edit(base, func(d *pieces) { d.section(secSet).body[1] = 3 })},
 		{"fpr-nan", "corrupt", "fpr asked", edit(base, putFPR(math.NaN()))},
 		{"fpr-zero", "corrupt", "fpr asked", edit(base, putFPR(0))},
