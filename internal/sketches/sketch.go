@@ -47,14 +47,6 @@ func (s Spec) Bytes() uint64 {
 	return n
 }
 
-// unit returns the noun for what is added up.
-func (s Spec) unit() string {
-	if s.Weight == "" {
-		return "rows"
-	}
-	return "weight"
-}
-
 // Sketch is a count-min sketch of the keys of rows. Methods that only read may run concurrently.
 type Sketch struct {
 	spec  Spec
@@ -274,7 +266,7 @@ type Hitter struct {
 func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
 	class := s.facts.Key[0].Class
 	switch epsilon := s.spec.Params.Epsilon(); {
-	case s.ranges == nil || class != string(keys.Integer) && class != string(keys.Date):
+	case s.ranges == nil || !slices.Contains([]keys.Class{keys.Integer, keys.Date, keys.Null}, keys.Class(class)):
 		return nil, faults.Mismatch(fault.At{}, "sketch", "one with ranges of integers or dates", "one of "+s.forms()).
 			WithHint("name the inputs after the sketch: they are then read again, and the counts are exact")
 	case phi <= epsilon:
