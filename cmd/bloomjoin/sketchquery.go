@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,6 +96,7 @@ type queryAnswer struct {
 	Of    string `json:"of"` // the key, the range or the other sketch, as given
 	Most  uint64 `json:"most"`
 	Error uint64 `json:"error"`
+	Unit  string `json:"unit,omitempty"` // of an inner product: rows, or the columns of weights multiplied
 }
 
 type heavyAnswer struct {
@@ -142,7 +145,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 		if err != nil {
 			return err
 		}
-		r.Inner = &queryAnswer{o.inner, most, bound}
+		r.Inner = &queryAnswer{o.inner, most, min(bound, most), productUnit(s.Spec().Weight, t.Spec().Weight)}
 	}
 	if o.heavy > 0 {
 		if r.Heavy, err = c.heavy(cmd, s, o, name, args[1:], budget); err != nil {
@@ -183,7 +186,7 @@ func (r *queryReport) ask(s *sketches.Sketch, o *queryFlags) error {
 		if err != nil {
 			return fmt.Errorf("--range: %w", err)
 		}
-		r.Ranges = append(r.Ranges, queryAnswer{v, most, min(s.Bound(nodes), most)})
+		r.Ranges = append(r.Ranges, queryAnswer{Of: v, Most: most, Error: min(s.Bound(nodes), most)})
 	}
 	return nil
 }
@@ -225,11 +228,12 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 
 // print prints the answers, a line each.
 func (r *queryReport) print(w io.Writer) {
-	for _, a := range append(r.Values, r.Ranges...) {
-		fmt.Fprintf(w, "%s: at most %s %s, at least %s with probability %s\n", a.Of, words.Count(a.Most), r.Unit, words.Count(a.Most-a.Error), r.sure())
-	}
+	answers := slices.Concat(r.Values, r.Ranges)
 	if a := r.Inner; a != nil {
-		fmt.Fprintf(w, "join with %s: at most %s rows, at least %s with probability %s\n", a.Of, words.Count(a.Most), words.Count(a.Most-min(a.Error, a.Most)), r.sure())
+		answers = append(answers, queryAnswer{"join with " + a.Of, a.Most, a.Error, a.Unit})
+	}
+	for _, a := range answers {
+		fmt.Fprintf(w, "%s: at most %s %s, at least %s with probability %s\n", a.Of, words.Count(a.Most), cmp.Or(a.Unit, r.Unit), words.Count(a.Most-a.Error), r.sure())
 	}
 	if h := r.Heavy; h != nil {
 		how := "at most; up to " + words.Count(h.Error) + " less with probability " + r.sure()
@@ -241,6 +245,14 @@ func (r *queryReport) print(w io.Writer) {
 			fmt.Fprintf(w, "%s\t%d\n", k.Key, k.Count)
 		}
 	}
+}
+
+// productUnit returns the unit of an inner product of sketches with these columns of weights.
+func productUnit(a, b string) string {
+	if a != "" && b != "" {
+		return a + " × " + b
+	}
+	return cmp.Or(a, b, "rows")
 }
 
 // sure returns the probability that a bound holds.
@@ -276,9 +288,11 @@ func keysOfTexts(s *sketches.Sketch, flag string, texts ...string) (*keys.Batch,
 	for _, text := range texts {
 		parts := []string{text}
 		if len(classes) > 1 {
-			if parts, err = csv.NewReader(strings.NewReader(text)).Read(); err != nil || len(parts) != len(classes) {
-				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(classes), strings.Join(keyClassesOf(s), ", ")), fmt.Sprintf("%d", len(parts)))
+			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+			if err != nil || len(lines) != 1 || len(lines[0]) != len(classes) {
+				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(classes), strings.Join(keyClassesOf(s), ", ")), "another text")
 			}
+			parts = lines[0]
 		}
 		for i, part := range parts {
 			build.Field(i).(*array.StringBuilder).Append(part)
