@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/internal/sketches"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -314,7 +314,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	if filters.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	if sketches.IsSketch(first) {
+	if sniff.Kind(first) == sniff.ASketch {
 		return i, i.sketch(src, name, check)
 	}
 	if inputs.IsList(first) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/spf13/cobra"
@@ -265,32 +264,23 @@ func keysOfTexts(s *sketches.Sketch, flag string, texts ...string) (*keys.Batch,
 	if err != nil {
 		return nil, err
 	}
-	classes := options.Classes
-	var columns []keys.Column
-	var fields []arrow.Field
-	for i, class := range classes {
-		column := keys.Column{Path: keys.Path{strconv.Itoa(i)}}
-		if class != keys.Null && class != options.Rule.Class(keys.Bytes) {
-			if column.Cast, err = lineType(class); err != nil {
-				return nil, faults.Unsupported(fault.At{}, "%s of class %s", flag, class)
-			}
-		}
-		columns = append(columns, column)
-		fields = append(fields, arrow.Field{Name: column.Path[0], Type: arrow.BinaryTypes.String, Nullable: true})
+	classes := strings.Join(s.Classes(), ", ")
+	p := prober{name: flag, options: options}
+	for i := range options.Classes {
+		p.columns = append(p.columns, keys.Column{Path: keys.Path{strconv.Itoa(i)}})
 	}
-	schema := arrow.NewSchema(fields, nil)
-	enc, err := keys.NewEncoder(schema, columns, options)
+	form, err := p.lineForm(false)
 	if err != nil {
-		return nil, err
+		return nil, faults.Unsupported(fault.At{}, "%s of class %s", flag, classes)
 	}
-	build := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	build := array.NewRecordBuilder(memory.DefaultAllocator, form.schema)
 	defer build.Release()
 	for _, text := range texts {
 		parts := []string{text}
-		if len(classes) > 1 {
+		if len(p.columns) > 1 {
 			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-			if err != nil || len(lines) != 1 || len(lines[0]) != len(classes) {
-				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(classes), strings.Join(keyClassesOf(s), ", ")), "another text")
+			if err != nil || len(lines) != 1 || len(lines[0]) != len(p.columns) {
+				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(p.columns), classes), "another text")
 			}
 			parts = lines[0]
 		}
@@ -300,19 +290,11 @@ func keysOfTexts(s *sketches.Sketch, flag string, texts ...string) (*keys.Batch,
 	}
 	rec := build.NewRecord() // not released: the batch shares its memory
 	b := new(keys.Batch)
-	if err := enc.Encode(rec, b); err != nil {
+	if err := form.enc.Encode(rec, b); err != nil {
 		return nil, err
 	}
-	if b.Fit(fault.At{}, columns) != nil {
-		return nil, faults.Mismatch(fault.At{}, flag, "a key of class "+strings.Join(keyClassesOf(s), ", ")+" (the sketch)", "other text")
+	if b.Fit(fault.At{}, form.columns) != nil {
+		return nil, faults.Mismatch(fault.At{}, flag, "a key of class "+classes+" (the sketch)", "other text")
 	}
 	return b, nil
-}
-
-// keyClassesOf returns the classes of a sketch's key.
-func keyClassesOf(s *sketches.Sketch) (classes []string) {
-	for _, k := range s.Facts().Key {
-		classes = append(classes, k.Class)
-	}
-	return classes
 }

@@ -29,7 +29,7 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	if err != nil {
 		return nil, Report{}, err
 	}
-	if want, got := filters.New(s.facts).KeyClasses(), filters.New(filters.Facts{Key: key}).KeyClasses(); !slices.Equal(want, got) {
+	if want, got := s.Classes(), filters.New(filters.Facts{Key: key}).KeyClasses(); !slices.Equal(want, got) {
 		return nil, Report{}, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(got, ", ")).
 			WithHint("name the inputs that the sketch is of")
 	}
@@ -63,7 +63,7 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 		return nil, rep, err
 	}
 	var found []Hitter
-	classes := keys.ClassesOf(filters.New(s.facts).KeyClasses())
+	classes := keys.ClassesOf(s.Classes())
 	for key, weight := range sum.weight {
 		if weight >= threshold {
 			found = append(found, Hitter{keys.Text(classes, []byte(key)), weight})

@@ -94,6 +94,9 @@ func (s *Sketch) Spec() Spec { return s.spec }
 // Rows returns the number of rows with a key.
 func (s *Sketch) Rows() uint64 { return s.rows }
 
+// Classes returns the classes of the key's columns.
+func (s *Sketch) Classes() []string { return filters.New(s.facts).KeyClasses() }
+
 // Facts returns what the file says of the key, the build and its shards.
 func (s *Sketch) Facts() *filters.Facts { return &s.facts }
 
@@ -244,7 +247,7 @@ func (s *Sketch) Within(ends *keys.Batch) (most uint64, nodes int, err error) {
 // that sum with probability δ at most. The sketches must be equal in parameters and in how keys
 // are made.
 func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
-	if err := alike(names[:], headersOf(names[:], []*Sketch{s, t})); err != nil {
+	if err := alike(names[:], headersOf(names[:], []*Sketch{s, t}), false); err != nil {
 		return 0, 0, err
 	}
 	high, most := s.table.Product(t.table)
@@ -307,7 +310,7 @@ func byWeight(a, b Hitter) int { return cmp.Compare(b.Weight, a.Weight) }
 
 // forms describes the keys and what is known of them, for errors.
 func (s *Sketch) forms() string {
-	form := strings.Join(filters.New(s.facts).KeyClasses(), ", ")
+	form := strings.Join(s.Classes(), ", ")
 	if s.ranges == nil {
 		return form + " without ranges"
 	}
