@@ -72,7 +72,7 @@ func (o *queryFlags) check(cmd *cobra.Command, args []string) error {
 			return flags.Usagef("--range: want two keys and two dots between them, as 10..20")
 		}
 	}
-	return nil
+	return o.inputs.Fill(new(source.Opening))
 }
 
 // queryReport is the JSON report of sketch query.
