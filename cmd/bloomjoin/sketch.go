@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,12 +50,12 @@ func (c *cli) sketchCmd() *cobra.Command {
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as for build; cast as COL::TYPE")
-		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up, from 0 (default: 1 for each row)")
+		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers, 0 or more, to add up (default: 1 for each row)")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which an estimate may be too high")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of more")
+		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability that it is more")
 		f.BoolVar(&o.ranges, "range", false, "count ranges of integers, dates or timestamps, too; about 50 times as large")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -331,6 +330,3 @@ func (i *inspected) sketch(src storage.Reader, name string, check bool) error {
 	}
 	return nil
 }
-
-// unitOf returns what a sketch counts, as a noun.
-func unitOf(spec sketches.Spec) string { return cmp.Or(spec.Weight, "rows") }

@@ -50,8 +50,8 @@ func (c *cli) sketchQueryCmd() *cobra.Command {
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; may be repeated")
 		f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; may be repeated")
-		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows has the join with that sketch's rows")
-		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share of the total; INPUTS, read again, make it exact")
+		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with that sketch's rows have")
+		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share of the total; with INPUTS, which are read again, exactly")
 	})
 	return cmd
 }
@@ -99,17 +99,12 @@ type queryAnswer struct {
 }
 
 type heavyAnswer struct {
-	Share    float64  `json:"share"`
-	Least    uint64   `json:"least"` // that share of the total
-	Exact    bool     `json:"exact"` // the counts are; otherwise each is at most Error too high
-	Error    uint64   `json:"error"`
-	RowsRead int64    `json:"rows_read,omitempty"`
-	Keys     []hitter `json:"keys"` // the heaviest first
-}
-
-type hitter struct {
-	Key   string `json:"key"`
-	Count uint64 `json:"count"`
+	Share    float64           `json:"share"`
+	Least    uint64            `json:"least"` // that share of the total
+	Exact    bool              `json:"exact"` // the counts are; otherwise each is at most Error too high
+	Error    uint64            `json:"error"`
+	RowsRead int64             `json:"rows_read,omitempty"`
+	Keys     []sketches.Hitter `json:"keys"` // the heaviest first
 }
 
 func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) error {
@@ -131,7 +126,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 	if err := s.Usable(fault.At{File: name}); err != nil {
 		return err
 	}
-	r := queryReport{Sketch: name, Unit: unitOf(s.Spec()), Total: s.Total(), KeyRows: s.Rows(), Delta: s.Spec().Params.Delta(), Error: s.Bound(1)}
+	r := queryReport{Sketch: name, Unit: unitOf(s.Spec().Weight, ""), Total: s.Total(), KeyRows: s.Rows(), Delta: s.Spec().Params.Delta(), Error: s.Bound(1)}
 	if err := r.ask(s, o); err != nil {
 		return err
 	}
@@ -144,7 +139,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 		if err != nil {
 			return err
 		}
-		r.Inner = &queryAnswer{o.inner, most, min(bound, most), productUnit(s.Spec().Weight, t.Spec().Weight)}
+		r.Inner = &queryAnswer{o.inner, most, min(bound, most), unitOf(s.Spec().Weight, t.Spec().Weight)}
 	}
 	if o.heavy > 0 {
 		if r.Heavy, err = c.heavy(cmd, s, o, name, args[1:], budget); err != nil {
@@ -192,7 +187,7 @@ func (r *queryReport) ask(s *sketches.Sketch, o *queryFlags) error {
 
 // heavy finds heavy keys: in the inputs or, if none are named, in the sketch alone.
 func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name string, inputs []string, budget int64) (*heavyAnswer, error) {
-	a := &heavyAnswer{Share: o.heavy, Least: s.Threshold(o.heavy), Error: s.Bound(1), Keys: []hitter{}}
+	a := &heavyAnswer{Share: o.heavy, Least: s.Threshold(o.heavy), Error: s.Bound(1)}
 	var found []sketches.Hitter
 	var err error
 	if len(inputs) == 0 {
@@ -219,9 +214,7 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 		}
 		a.Exact, a.Error, a.RowsRead = true, 0, rep.Rows
 	}
-	for _, h := range found {
-		a.Keys = append(a.Keys, hitter{h.Key, h.Weight})
-	}
+	a.Keys = append([]sketches.Hitter{}, found...) // in JSON: never null
 	return a, nil
 }
 
@@ -241,13 +234,14 @@ func (r *queryReport) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s with %s %s or more (%v of %s), %s:\n", words.Things(len(h.Keys), "key"), words.Count(h.Least), r.Unit, h.Share, words.Count(r.Total), how)
 		for _, k := range h.Keys {
-			fmt.Fprintf(w, "%s\t%d\n", k.Key, k.Count)
+			fmt.Fprintf(w, "%s\t%d\n", k.Key, k.Weight)
 		}
 	}
 }
 
-// productUnit returns the unit of an inner product of sketches with these columns of weights.
-func productUnit(a, b string) string {
+// unitOf returns the unit of an inner product of sketches with these columns of weights, or of one
+// sketch.
+func unitOf(a, b string) string {
 	if a != "" && b != "" {
 		return a + " × " + b
 	}

@@ -45,8 +45,8 @@ func levelsOf(p Params) int {
 // intervals returns the number of intervals of a level.
 func intervals(level int) uint64 { return positive(level) + positive(level)/2 }
 
-// positive returns the number of intervals that are not negative. That of level 0 does not fit,
-// nor do its intervals; it has more than any table in any case.
+// positive returns the number of intervals that are not negative. Level 0 has 2^64, which does not
+// fit: half of it is returned, which is still more than any table has.
 func positive(level int) uint64 { return 1 << (63 - max(level-1, 0)) }
 
 // RangesBytes returns the size of the counters of a hierarchy.

@@ -259,8 +259,8 @@ func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
 
 // Hitter is a key with its weight, or a bound on it.
 type Hitter struct {
-	Key    string // as [keys.Text] writes it
-	Weight uint64
+	Key    string `json:"key"` // as [keys.Text] writes it
+	Weight uint64 `json:"count"`
 }
 
 // Heavy returns all keys whose weight is at least the share phi of the total, with upper bounds on
