@@ -1,5 +1,5 @@
-// Package sketch estimates how often keys occur in files, in a mebibyte or so: with count-min
-// sketches.
+// Package sketch estimates how often keys occur in files, in about a mebibyte of memory, with
+// count-min sketches.
 //
 //	files ── Build ──► Sketch ── Estimate, Within, Product, Heavy ──► upper bounds
 //	parts ── Merge ──► one Sketch
@@ -10,8 +10,8 @@
 // chosen with knowledge of them, it does not hold.
 //
 // The sketch of some rows is the sum of the sketches of its parts: divide files among goroutines
-// or machines as you like, and [Merge]. FORMAT.md specifies the file. Who has it can ask about any
-// key.
+// or machines as you like, and [Merge]. FORMAT.md specifies the file. Anyone who has it can ask
+// about any key.
 //
 // Source: G. Cormode and S. Muthukrishnan, "An improved data stream summary: the count-min sketch
 // and its applications", J. Algorithms 55, 2005.
@@ -40,8 +40,8 @@ type Options struct {
 	// Key names the key columns: paths separated by commas, each perhaps with a cast, as in
 	// `user.id::int64`. Rows with a NULL in the key are left out.
 	Key string
-	// Weight names a column of integers from 0, which are added up in place of rows. As in a sum of
-	// SQL, rows with a NULL in it are left out. A sum above 2^64-1 is an error.
+	// Weight names a column of integers, 0 or more, to add up instead of counting rows. As in SQL's
+	// sum, rows with a NULL in it are left out. A sum above 2^64-1 is an error.
 	Weight string
 	// Epsilon is the error of an estimate as a share of the total; 0: 0.0001. Delta is the
 	// probability of a larger one; 0: 0.01. The counters take 8·⌈e/ε⌉·⌈ln 1/δ⌉ bytes, a
@@ -78,8 +78,8 @@ func Build(ctx context.Context, files []*partition.File, opts Options) (*Sketch,
 	return (*Sketch)(s), err
 }
 
-// Merge adds sketches up, which do not change. Finished ones must be alike: counted with the same ε
-// and δ, of keys of one class, all with weights or ranges or all without; otherwise the error wraps
+// Merge adds up sketches, and changes none of them. Finished ones must have the same ε and δ and
+// keys of one class, and all or none of them weights, and ranges; otherwise the error wraps
 // fault.ErrMismatch. Partial ones, which the command writes, must be all parts of one build.
 func Merge(parts ...*Sketch) (*Sketch, error) {
 	names := make([]string, len(parts))
@@ -110,9 +110,9 @@ func Load(ctx context.Context, store storage.Source, name string) (*Sketch, erro
 	return (*Sketch)(s), err
 }
 
-// Save writes the file of the sketch, which only its owner may read where the storage has users, and
-// returns its size in bytes. Equal rows and options give equal bytes. Unless replace is set, a file
-// of that name that holds another sketch is left alone, and an error.
+// Save writes the sketch to a file and returns its size in bytes. On storage with users only the
+// owner may read it. Equal rows and options give equal bytes. Without replace, an existing file is
+// left alone, and is an error unless it holds the same sketch.
 func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, replace bool) (int64, error) {
 	stopped.Needs(ctx, "sketch.Save")
 	if _, err := s.usable(); err != nil && !errors.Is(err, fault.ErrMismatch) {

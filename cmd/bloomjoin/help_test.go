@@ -17,11 +17,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
+// verb returns the words that call a command, after the program's name.
+func verb(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
+
 // eachVerb calls f with every public command of this program.
 func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
-	root := (&cli{}).root()
+	all := (&cli{}).root().Commands()
+	for _, cmd := range all {
+		all = append(all, cmd.Commands()...)
+	}
 	n := 0
-	for _, cmd := range root.Commands() {
+	for _, cmd := range all {
 		if cmd.Annotations[flags.DocsMark] != "" {
 			f(cmd)
 			n++
@@ -57,10 +63,10 @@ func TestHelp(t *testing.T) {
 			}
 		})
 		var out, said bytes.Buffer
-		if code := run([]string{cmd.Name(), "--help"}, nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
+		if code := run(append(verb(cmd), "--help"), nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
 			t.Errorf("%s --help: exit code %d: %s", cmd.Name(), code, &said)
 		}
-		for _, want := range []string{"Usage:\n  bloomjoin " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", "\nReports:\n", "\nMore: docs/"} {
+		for _, want := range []string{"Usage:\n  " + cmd.Parent().CommandPath() + " " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", "\nReports:\n", "\nMore: docs/"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s --help: no %q in\n%s", cmd.Name(), want, &out)
 			}
@@ -78,9 +84,9 @@ func TestHelp(t *testing.T) {
 func TestHelpExamples(t *testing.T) {
 	eachVerb(t, func(cmd *cobra.Command) {
 		for line := range strings.Lines(cmd.Example) {
-			_, line, _ = strings.Cut(line, "bloomjoin "+cmd.Name()+" ")
+			_, line, _ = strings.Cut(line, cmd.CommandPath()+" ")
 			line = line[:strings.IndexAny(line+"|", "|<>")]
-			fresh, rest, err := (&cli{}).root().Find([]string{cmd.Name()})
+			fresh, rest, err := (&cli{}).root().Find(verb(cmd))
 			if err != nil || len(rest) > 0 {
 				t.Fatal(rest, err)
 			}
@@ -215,24 +221,25 @@ func TestSuggestions(t *testing.T) {
 // 64 although the inputs do not exist.
 func TestBadValues(t *testing.T) {
 	args := map[string]string{
-		"build":   "build --key k -o f.bjf nowhere",
-		"merge":   "merge -o f.bjf nowhere",
-		"scan":    "scan --filter nowhere -o o.parquet nowhere",
-		"probe":   "probe --filter nowhere",
-		"dedup":   "dedup --key k -o o.parquet nowhere",
-		"size":    "size --keys 1e6",
-		"update":  "update --key k --add nowhere -o f.bjf nowhere",
-		"sketch":  "sketch --key k -o f.bjs nowhere",
-		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
-		"plan":    "plan --ids nowhere --on k nowhere",
-		"inspect": "inspect nowhere",
-		"inputs":  "inputs -o list.jsonl nowhere",
-		"commit":  "commit nowhere/",
+		"build":        "build --key k -o f.bjf nowhere",
+		"merge":        "merge -o f.bjf nowhere",
+		"scan":         "scan --filter nowhere -o o.parquet nowhere",
+		"probe":        "probe --filter nowhere",
+		"dedup":        "dedup --key k -o o.parquet nowhere",
+		"size":         "size --keys 1e6",
+		"update":       "update --key k --add nowhere -o f.bjf nowhere",
+		"sketch query": "sketch query --value 1 nowhere",
+		"sketch":       "sketch --key k -o f.bjs nowhere",
+		"join":         "join --ids nowhere --on k -o o.parquet nowhere",
+		"plan":         "plan --ids nowhere --on k nowhere",
+		"inspect":      "inspect nowhere",
+		"inputs":       "inputs -o list.jsonl nowhere",
+		"commit":       "commit nowhere/",
 	}
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
-		"weight": {"a,", "a,b", `"a`}, "epsilon": {"0", "1", "-1", "NaN", "1e-12"}, "delta": {"0", "1", "-1", "NaN", "1e-40"},
+		"range": {"5", "5..", "..5"}, "heavy": {"0", "1", "-1", "NaN"}, "weight": {"a,", "a,b", `"a`}, "epsilon": {"0", "1", "-1", "NaN", "1e-12"}, "delta": {"0", "1", "-1", "NaN", "1e-40"},
 		"expect": {"-1", "0", "x", "1.5"}, "keys": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "delimiter": {"ab", "é", "\""}, "key-range": {"never"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
@@ -247,7 +254,7 @@ func TestBadValues(t *testing.T) {
 		"checkpoint": {"0s", "x", "1m"}, "state": {""}, // also right ones, since there is no time and no state
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
-	free := []string{"against", "filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from"} // any value may be right
+	free := []string{"against", "filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from", "value", "inner"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {
 		check := func(f *pflag.Flag) {
 			values, ok := bad[f.Name]
@@ -259,7 +266,7 @@ func TestBadValues(t *testing.T) {
 					continue // an Arrow stream
 				}
 				var out, said bytes.Buffer
-				line := append(strings.Fields(args[cmd.Name()]), "--"+f.Name+"="+v)
+				line := append(strings.Fields(args[strings.Join(verb(cmd), " ")]), "--"+f.Name+"="+v)
 				if code := run(line, strings.NewReader(""), &out, &said); code != session.ExitUsage {
 					t.Errorf("%q: exit code %d: %s", line, code, &said)
 				}

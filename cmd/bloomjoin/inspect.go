@@ -24,7 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/internal/sketches"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -299,6 +299,16 @@ func (i *inspected) summary() string {
 	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, words.Things(len(i.Table.Columns), "column"), checked)
 }
 
+// firstOf returns the first bytes of a file, by which its kind is known.
+func firstOf(src storage.Reader) ([]byte, error) {
+	first := make([]byte, min(64, src.Object().Size))
+	_, err := src.ReadAt(first, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return first, err
+}
+
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filters.Limits) (i inspected, err error) {
 	src, err := c.Store().Open(cmd.Context(), storage.Object{Name: name})
 	if err != nil {
@@ -306,14 +316,14 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	i = inspected{File: publish.EscapeName(name), name: name, Bytes: src.Object().Size}
-	first := make([]byte, min(64, i.Bytes))
-	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+	first, err := firstOf(src)
+	if err != nil {
 		return i, err
 	}
 	if filters.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	if sketches.IsSketch(first) {
+	if sniff.Kind(first) == sniff.ASketch {
 		return i, i.sketch(src, name, check)
 	}
 	if inputs.IsList(first) {

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 )
 
 type mergeFlags struct {
@@ -85,11 +86,12 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	read := c.sizes(cmd.Context(), names) // before the output replaces one
-	if is, err := c.isSketch(cmd.Context(), names[0]); err != nil {
+	switch kind, err := c.kindOf(cmd.Context(), names[0]); {
+	case err != nil:
 		return err
-	} else if is {
+	case kind == sniff.ASketch:
 		return c.mergeSketches(cmd.Context(), o, names, start, read)
-	} else if noun != "filter" {
+	case kind == sniff.AFilter && noun != "filter":
 		return fmt.Errorf("-o %s: its name says a sketch, and the filter %s is merged: name the file .bjf", o.out, names[0])
 	}
 	f, rep, err := c.mergeFilters(cmd, o, names)

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/sketches"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -51,12 +50,12 @@ func (c *cli) sketchCmd() *cobra.Command {
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as for build; cast as COL::TYPE")
-		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up, from 0 (default: 1 for each row)")
+		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers, 0 or more, to add up (default: 1 for each row)")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which an estimate may be too high")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of more")
+		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability that it is more")
 		f.BoolVar(&o.ranges, "range", false, "count ranges of integers, dates or timestamps, too; about 50 times as large")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -80,7 +79,9 @@ func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err erro
 	if open, err = keyOpening(o.key); err != nil {
 		return spec, open, flags.Usagef("--key: %w", err)
 	}
-	if weight, err := keys.ParseColumns(o.weight); o.weight != "" && (err != nil || len(weight) != 1) {
+	if weight, err := keys.ParseColumns(o.weight); o.weight != "" && err != nil {
+		return spec, open, flags.Usagef("--weight: %w", err)
+	} else if len(weight) > 1 {
 		return spec, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
 	}
 	if _, err := keys.ParseRule(o.normalize); err != nil {
@@ -245,24 +246,24 @@ func (c *cli) saveSketch(ctx context.Context, verb, name string, s *sketches.Ske
 	r.sketchFacts, r.FileBytes = factsOf(s.Spec(), s.Facts(), s.Rows(), s.Total(), digest), size
 	null := ""
 	if r.KeysNull > 0 {
-		null = fmt.Sprintf(" (%s without a key or weight)", words.Count(r.KeysNull))
+		null = fmt.Sprintf(" (%s without a key)", words.Count(r.KeysNull))
+		if r.Weight != "" {
+			null = fmt.Sprintf(" (%s without a key or weight)", words.Count(r.KeysNull))
+		}
 	}
 	c.Say("%s: sketch, %s: %s%s, %s, %s in memory; %s; in %.2f s", name, r.state(), r.counted(), null, words.Bytes(size), words.Bytes(r.MemoryBytes), r.bound(), r.Seconds)
 	return c.Report(r, name)
 }
 
-// isSketch reports whether a file is a sketch.
-func (c *cli) isSketch(ctx context.Context, name string) (is bool, err error) {
+// kindOf returns the kind of a file.
+func (c *cli) kindOf(ctx context.Context, name string) (kind string, err error) {
 	src, err := c.Store().Open(ctx, storage.Object{Name: name})
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	first := make([]byte, min(8, src.Object().Size))
-	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	return sketches.IsSketch(first), nil
+	first, err := firstOf(src)
+	return sniff.Kind(first), err
 }
 
 // mergeSketches is merge for sketches.
@@ -329,6 +330,3 @@ func (i *inspected) sketch(src storage.Reader, name string, check bool) error {
 	}
 	return nil
 }
-
-// unitOf returns what a sketch counts, as a noun.
-func unitOf(spec sketches.Spec) string { return cmp.Or(spec.Weight, "rows") }

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/spf13/cobra"
@@ -49,8 +50,8 @@ func (c *cli) sketchQueryCmd() *cobra.Command {
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; may be repeated")
 		f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; may be repeated")
-		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows has the join with that sketch's rows")
-		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share of the total; INPUTS, read again, make it exact")
+		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with that sketch's rows have")
+		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share of the total; with INPUTS, which are read again, exactly")
 	})
 	return cmd
 }
@@ -71,7 +72,7 @@ func (o *queryFlags) check(cmd *cobra.Command, args []string) error {
 			return flags.Usagef("--range: want two keys and two dots between them, as 10..20")
 		}
 	}
-	return nil
+	return o.inputs.Fill(new(source.Opening))
 }
 
 // queryReport is the JSON report of sketch query.
@@ -94,20 +95,16 @@ type queryAnswer struct {
 	Of    string `json:"of"` // the key, the range or the other sketch, as given
 	Most  uint64 `json:"most"`
 	Error uint64 `json:"error"`
+	Unit  string `json:"unit,omitempty"` // of an inner product: rows, or the columns of weights multiplied
 }
 
 type heavyAnswer struct {
-	Share    float64  `json:"share"`
-	Least    uint64   `json:"least"` // that share of the total
-	Exact    bool     `json:"exact"` // the counts are; otherwise each is at most Error too high
-	Error    uint64   `json:"error"`
-	RowsRead int64    `json:"rows_read,omitempty"`
-	Keys     []hitter `json:"keys"` // the heaviest first
-}
-
-type hitter struct {
-	Key   string `json:"key"`
-	Count uint64 `json:"count"`
+	Share    float64           `json:"share"`
+	Least    uint64            `json:"least"` // that share of the total
+	Exact    bool              `json:"exact"` // the counts are; otherwise each is at most Error too high
+	Error    uint64            `json:"error"`
+	RowsRead int64             `json:"rows_read,omitempty"`
+	Keys     []sketches.Hitter `json:"keys"` // the heaviest first
 }
 
 func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) error {
@@ -129,7 +126,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 	if err := s.Usable(fault.At{File: name}); err != nil {
 		return err
 	}
-	r := queryReport{Sketch: name, Unit: unitOf(s.Spec()), Total: s.Total(), KeyRows: s.Rows(), Delta: s.Spec().Params.Delta(), Error: s.Bound(1)}
+	r := queryReport{Sketch: name, Unit: unitOf(s.Spec().Weight, ""), Total: s.Total(), KeyRows: s.Rows(), Delta: s.Spec().Params.Delta(), Error: s.Bound(1)}
 	if err := r.ask(s, o); err != nil {
 		return err
 	}
@@ -142,7 +139,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 		if err != nil {
 			return err
 		}
-		r.Inner = &queryAnswer{o.inner, most, bound}
+		r.Inner = &queryAnswer{o.inner, most, min(bound, most), unitOf(s.Spec().Weight, t.Spec().Weight)}
 	}
 	if o.heavy > 0 {
 		if r.Heavy, err = c.heavy(cmd, s, o, name, args[1:], budget); err != nil {
@@ -183,14 +180,14 @@ func (r *queryReport) ask(s *sketches.Sketch, o *queryFlags) error {
 		if err != nil {
 			return fmt.Errorf("--range: %w", err)
 		}
-		r.Ranges = append(r.Ranges, queryAnswer{v, most, min(s.Bound(nodes), most)})
+		r.Ranges = append(r.Ranges, queryAnswer{Of: v, Most: most, Error: min(s.Bound(nodes), most)})
 	}
 	return nil
 }
 
 // heavy finds heavy keys: in the inputs or, if none are named, in the sketch alone.
 func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name string, inputs []string, budget int64) (*heavyAnswer, error) {
-	a := &heavyAnswer{Share: o.heavy, Least: s.Threshold(o.heavy), Error: s.Bound(1), Keys: []hitter{}}
+	a := &heavyAnswer{Share: o.heavy, Least: s.Threshold(o.heavy), Error: s.Bound(1)}
 	var found []sketches.Hitter
 	var err error
 	if len(inputs) == 0 {
@@ -217,19 +214,18 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 		}
 		a.Exact, a.Error, a.RowsRead = true, 0, rep.Rows
 	}
-	for _, h := range found {
-		a.Keys = append(a.Keys, hitter{h.Key, h.Weight})
-	}
+	a.Keys = append([]sketches.Hitter{}, found...) // in JSON: never null
 	return a, nil
 }
 
 // print prints the answers, a line each.
 func (r *queryReport) print(w io.Writer) {
-	for _, a := range append(r.Values, r.Ranges...) {
-		fmt.Fprintf(w, "%s: at most %s %s, at least %s with probability %s\n", a.Of, words.Count(a.Most), r.Unit, words.Count(a.Most-a.Error), r.sure())
-	}
+	answers := slices.Concat(r.Values, r.Ranges)
 	if a := r.Inner; a != nil {
-		fmt.Fprintf(w, "join with %s: at most %s rows, at least %s with probability %s\n", a.Of, words.Count(a.Most), words.Count(a.Most-min(a.Error, a.Most)), r.sure())
+		answers = append(answers, queryAnswer{"join with " + a.Of, a.Most, a.Error, a.Unit})
+	}
+	for _, a := range answers {
+		fmt.Fprintf(w, "%s: at most %s %s, at least %s with probability %s\n", a.Of, words.Count(a.Most), cmp.Or(a.Unit, r.Unit), words.Count(a.Most-a.Error), r.sure())
 	}
 	if h := r.Heavy; h != nil {
 		how := "at most; up to " + words.Count(h.Error) + " less with probability " + r.sure()
@@ -238,9 +234,18 @@ func (r *queryReport) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s with %s %s or more (%v of %s), %s:\n", words.Things(len(h.Keys), "key"), words.Count(h.Least), r.Unit, h.Share, words.Count(r.Total), how)
 		for _, k := range h.Keys {
-			fmt.Fprintf(w, "%s\t%d\n", k.Key, k.Count)
+			fmt.Fprintf(w, "%s\t%d\n", k.Key, k.Weight)
 		}
 	}
+}
+
+// unitOf returns the unit of an inner product of sketches with these columns of weights, or of one
+// sketch.
+func unitOf(a, b string) string {
+	if a != "" && b != "" {
+		return a + " × " + b
+	}
+	return cmp.Or(a, b, "rows")
 }
 
 // sure returns the probability that a bound holds.
@@ -253,32 +258,25 @@ func keysOfTexts(s *sketches.Sketch, flag string, texts ...string) (*keys.Batch,
 	if err != nil {
 		return nil, err
 	}
-	classes := options.Classes
-	var columns []keys.Column
-	var fields []arrow.Field
-	for i, class := range classes {
-		column := keys.Column{Path: keys.Path{strconv.Itoa(i)}}
-		if class != keys.Null && class != options.Rule.Class(keys.Bytes) {
-			if column.Cast, err = lineType(class); err != nil {
-				return nil, faults.Unsupported(fault.At{}, "%s of class %s", flag, class)
-			}
-		}
-		columns = append(columns, column)
-		fields = append(fields, arrow.Field{Name: column.Path[0], Type: arrow.BinaryTypes.String, Nullable: true})
+	classes := strings.Join(s.Classes(), ", ")
+	p := prober{name: flag, options: options}
+	for i := range options.Classes {
+		p.columns = append(p.columns, keys.Column{Path: keys.Path{strconv.Itoa(i)}})
 	}
-	schema := arrow.NewSchema(fields, nil)
-	enc, err := keys.NewEncoder(schema, columns, options)
+	form, err := p.lineForm(false)
 	if err != nil {
-		return nil, err
+		return nil, faults.Unsupported(fault.At{}, "%s of class %s", flag, classes)
 	}
-	build := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	build := array.NewRecordBuilder(memory.DefaultAllocator, form.schema)
 	defer build.Release()
 	for _, text := range texts {
 		parts := []string{text}
-		if len(classes) > 1 {
-			if parts, err = csv.NewReader(strings.NewReader(text)).Read(); err != nil || len(parts) != len(classes) {
-				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(classes), strings.Join(keyClassesOf(s), ", ")), fmt.Sprintf("%d", len(parts)))
+		if len(p.columns) > 1 {
+			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+			if err != nil || len(lines) != 1 || len(lines[0]) != len(p.columns) {
+				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(p.columns), classes), "another text")
 			}
+			parts = lines[0]
 		}
 		for i, part := range parts {
 			build.Field(i).(*array.StringBuilder).Append(part)
@@ -286,19 +284,11 @@ func keysOfTexts(s *sketches.Sketch, flag string, texts ...string) (*keys.Batch,
 	}
 	rec := build.NewRecord() // not released: the batch shares its memory
 	b := new(keys.Batch)
-	if err := enc.Encode(rec, b); err != nil {
+	if err := form.enc.Encode(rec, b); err != nil {
 		return nil, err
 	}
-	if b.Fit(fault.At{}, columns) != nil {
-		return nil, faults.Mismatch(fault.At{}, flag, "a key of class "+strings.Join(keyClassesOf(s), ", ")+" (the sketch)", "other text")
+	if b.Fit(fault.At{}, form.columns) != nil {
+		return nil, faults.Mismatch(fault.At{}, flag, "a key of class "+classes+" (the sketch)", "other text")
 	}
 	return b, nil
-}
-
-// keyClassesOf returns the classes of a sketch's key.
-func keyClassesOf(s *sketches.Sketch) (classes []string) {
-	for _, k := range s.Facts().Key {
-		classes = append(classes, k.Class)
-	}
-	return classes
 }

@@ -9,9 +9,10 @@ import (
 type Noun struct {
 	One, Many string
 	By        fault.Text // options that combine finished ones
+	Typed     fault.Text // what sets the type of their keys
 }
 
-var ofFilters = Noun{"filter", "filters", "{Union} or {Intersect}"}
+var ofFilters = Noun{"filter", "filters", "{Union} or {Intersect}", "{Types}"}
 
 // Agree checks that files are parts of one build as those of [MergeFiles] are, of which it knows
 // no more than keys, shards and build, and returns the shards that they hold together. open says

@@ -204,7 +204,7 @@ func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
-			WithHint("combine %s over keys of one type; build one of them again with {Types}", n.Many)
+			WithHint("combine %s over keys of one type; build one of them again with %s", n.Many, n.Typed)
 	case x.Params.Hash != y.Params.Hash:
 		return faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String()).
 			WithHint("build one of them again")

@@ -224,7 +224,7 @@ func TestMerge(t *testing.T) {
 	if a, b := sums.Counters(), all.Counters(); !slices.EqualFunc(a, b, slices.Equal[[]uint64]) {
 		t.Error("hierarchies differ")
 	}
-	if !sums.SetTotal(all.total) || sums.SetTotal(all.total+1) || !sum.SetTotal(whole.total) || sum.SetTotal(1) {
+	if !sums.SetTotal(all.levels[0].total) || sums.SetTotal(all.levels[0].total+1) || !sum.SetTotal(whole.total) || sum.SetTotal(1) {
 		t.Error("totals are not those of the counters")
 	}
 	if n := uint64(0); RangesBytes(p) == n || uint64(8*len(slices.Concat(all.Counters()...))) != RangesBytes(p) || uint64(8*len(whole.counters)) != p.Bytes() {

@@ -26,13 +26,12 @@ func (p Point) compare(q Point) int {
 }
 
 // Ranges counts integers so that ranges of them can be estimated: a dyadic hierarchy of tables.
-// Level l counts the intervals of 2^l integers, the negative ones apart from the others. From the
-// lowest level with at most as many intervals as a table has counters, there is an exact counter for each of
-// them, and no level above. For concurrent use it is as a Table.
+// Level l counts the intervals of 2^l integers, the negative ones apart from the others. The lowest
+// level that has no more intervals than a table has counters is the last, and counts each interval
+// exactly. For concurrent use it is as a Table.
 type Ranges struct {
-	levels []*Table // from 0, below the exact level
+	levels []*Table // from 0, below the exact level: one or more
 	exact  []uint64 // of the intervals of 2^len(levels) integers: those that are not negative come first
-	total  uint64
 }
 
 // levelsOf returns the number of levels with tables.
@@ -46,8 +45,8 @@ func levelsOf(p Params) int {
 // intervals returns the number of intervals of a level.
 func intervals(level int) uint64 { return positive(level) + positive(level)/2 }
 
-// positive returns the number of intervals that are not negative. That of level 0 does not fit,
-// nor do its intervals; it has more than any table in any case.
+// positive returns the number of intervals that are not negative. Level 0 has 2^64, which does not
+// fit: half of it is returned, which is still more than any table has.
 func positive(level int) uint64 { return 1 << (63 - max(level-1, 0)) }
 
 // RangesBytes returns the size of the counters of a hierarchy.
@@ -77,14 +76,13 @@ func (r *Ranges) cell(interval uint64, negative bool) *uint64 {
 // Add adds points, and sorts them. The error is ErrOverflow.
 func (r *Ranges) Add(points []Point) error {
 	slices.SortFunc(points, Point.compare)
-	total := r.total
+	total := r.levels[0].total
 	for _, p := range points {
 		var over uint64
 		if total, over = bits.Add64(total, p.Weight, 0); over != 0 {
 			return ErrOverflow
 		}
 	}
-	r.total = total
 	for _, t := range r.levels {
 		points = joined(points)
 		for i := range points {
@@ -129,7 +127,7 @@ func (r *Ranges) Estimate(lo, hi Point) (most uint64, nodes int) {
 	default:
 		most, nodes = r.within(lo.Value, hi.Value, lo.Negative)
 	}
-	return min(most, r.total), nodes
+	return min(most, r.levels[0].total), nodes
 }
 
 // within estimates a range of integers of one sign.
@@ -210,12 +208,7 @@ func (r *Ranges) Heavy(threshold uint64, most int) (found []Point, ok bool) {
 // Merge adds all weights of another hierarchy of the same parameters and seed. The error is
 // ErrOverflow; nothing is changed then.
 func (r *Ranges) Merge(s *Ranges) error {
-	total, over := bits.Add64(r.total, s.total, 0)
-	if over != 0 {
-		return ErrOverflow
-	}
-	r.total = total
-	for l, t := range r.levels {
+	for l, t := range r.levels { // all have the same total
 		if err := t.Merge(s.levels[l]); err != nil {
 			return err
 		}
@@ -236,7 +229,6 @@ func (r *Ranges) Counters() (all [][]uint64) {
 
 // SetTotal is that of a Table, for all levels.
 func (r *Ranges) SetTotal(total uint64) (ok bool) {
-	r.total = total
 	for _, t := range r.levels {
 		if !t.SetTotal(total) {
 			return false

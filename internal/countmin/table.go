@@ -17,8 +17,7 @@ import (
 	"math/bits"
 )
 
-// Params say how large tables are and how keys are hashed. Only tables of equal parameters can
-// be added or multiplied.
+// Params is the size of a table. Only tables of equal parameters and seed can be added or multiplied.
 type Params struct {
 	Width uint64 // counters in a row, 1 to MaxWidth
 	Depth uint32 // rows, 1 to MaxDepth
@@ -175,8 +174,8 @@ func (t *Table) Merge(u *Table) error {
 	return nil
 }
 
-// Counters returns the counters, row after row, for a file. SetTotal makes the table whole
-// after they were read from one.
+// Counters returns the table's own counters, row after row: a file's writer reads them, and its
+// reader sets them and then calls SetTotal.
 func (t *Table) Counters() []uint64 { return t.counters }
 
 // SetTotal sets the total of a table whose counters were set. ok is false if a row does not

@@ -64,19 +64,29 @@ func (s Spec) ID(plan *builds.Plan) (id [32]byte) {
 	return sha256.Sum256(fmt.Appendf(nil, "count-min %d %d %t %q %q %x", s.Params.Width, s.Params.Depth, s.Ranges, s.Key, s.Weight, plan.BuildID))
 }
 
+// keyOf returns the key columns of a plan, without the weight: it must be of integers.
+func (s Spec) keyOf(plan *builds.Plan) (key []filters.KeyColumn, err error) {
+	for i, name := range plan.Spec.Names {
+		key = append(key, filters.KeyColumn{Name: name, Class: plan.Spec.Classes[i]})
+	}
+	if s.Weight == "" {
+		return key, nil
+	}
+	last := len(key) - 1
+	if class := keys.Class(key[last].Class); class != keys.Integer && class != keys.Null {
+		return nil, faults.Mismatch(fault.At{Column: s.Weight}, "weight", "a column of integers", string(class)).WithHint("cast it, as {Weight COL::int64}")
+	}
+	return key[:last], nil
+}
+
 // Build counts the keys of a plan made with [Spec.PlanOptions]: a finished sketch if the plan has
 // no shard, otherwise a partial one.
 func Build(ctx context.Context, plan *builds.Plan, spec Spec, o Options) (*Sketch, Report, error) {
 	start := time.Now()
 	facts := filters.Facts{NormalForm: keys.NormalForm, Rule: plan.Spec.Rule.String(), BuildID: spec.ID(plan)}
-	for i, name := range plan.Spec.Names {
-		facts.Key = append(facts.Key, filters.KeyColumn{Name: name, Class: plan.Spec.Classes[i]})
-	}
-	if last := len(facts.Key) - 1; spec.Weight != "" {
-		if class := keys.Class(facts.Key[last].Class); class != keys.Integer && class != keys.Null {
-			return nil, Report{}, faults.Mismatch(fault.At{Column: spec.Weight}, "weight", "a column of integers", string(class)).WithHint("cast it, as {Weight COL::int64}")
-		}
-		facts.Key = facts.Key[:last]
+	var err error
+	if facts.Key, err = spec.keyOf(plan); err != nil {
+		return nil, Report{}, err
 	}
 	if o.Shard != (dataset.Shard{}) {
 		facts.Partial = &filters.Partial{Of: o.Shard.Of, Held: []uint32{o.Shard.Index}, Division: plan.Division}

@@ -94,7 +94,7 @@ func must(t testing.TB, s *Sketch, err error) *Sketch {
 func file(t testing.TB, s *Sketch) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if n, err := s.Encode(&b); err != nil || n != int64(b.Len()) {
+	if n, err := Kind().Encode(&b, &s.facts, s.said().body(), s.part); err != nil || n != int64(b.Len()) {
 		t.Fatal(n, err)
 	}
 	return b.Bytes()
@@ -228,10 +228,10 @@ func TestUnion(t *testing.T) {
 		spec Spec
 		want []string
 	}{
-		"wider":   {Spec{Key: "user", Params: countmin.Params{Width: 201, Depth: 3}}, []string{"second: ", "3 rows of 200 counters as in first", "3 of 201"}},
+		"wider":   {Spec{Key: "user", Params: countmin.Params{Width: 201, Depth: 3}}, []string{"second: ", "counters: want 3 rows of 200, as in first", "got 3 rows of 201 (", "Epsilon and Delta"}},
 		"class":   {Spec{Key: "name", Params: small}, []string{"second: ", "key class: want integer as in first, got bytes"}},
-		"weights": {Spec{Key: "user", Weight: "bytes", Params: small}, []string{"Weight of the sketch: want without as first, got with"}},
-		"ranges":  {Spec{Key: "user", Ranges: true, Params: small}, []string{"Range of the sketch: want without as first, got with"}},
+		"weights": {Spec{Key: "user", Weight: "bytes", Params: small}, []string{"counters: want 3 rows of 200, as in first, got 3 rows of 200 of weights", "Weight and Range"}},
+		"ranges":  {Spec{Key: "user", Ranges: true, Params: small}, []string{"as in first, got 3 rows of 200, and ranges"}},
 	} {
 		s, err := built(t, c.spec, Options{}, l.names[0])
 		must(t, s, err)
@@ -330,7 +330,7 @@ func TestHeavyIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = s.HeavyIn(t.Context(), plan, 0.1, Options{})
-		sourcetest.Says(t, "other inputs", err, fault.ErrMismatch, "rows with a key in the inputs", "those of the sketch")
+		sourcetest.Says(t, "other inputs", err, fault.ErrMismatch, "inputs", "those of the sketch")
 	}
 }
 

@@ -1,7 +1,6 @@
 package sketches
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -113,11 +112,6 @@ func (s *Sketch) part(dst []byte, lo, hi uint64) []byte {
 	return dst
 }
 
-// Encode writes the file of the sketch and returns its size.
-func (s *Sketch) Encode(w io.Writer) (int64, error) {
-	return Kind().Encode(w, &s.facts, s.said().body(), s.part)
-}
-
 // Digest returns the identity of the sketch, as that of a filter.
 func (s *Sketch) Digest() ([32]byte, error) { return Kind().Digest(&s.facts, s.said().body(), s.part) }
 
@@ -126,9 +120,6 @@ func (s *Sketch) Digest() ([32]byte, error) { return Kind().Digest(&s.facts, s.s
 func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, replace bool) (int64, error) {
 	return Kind().Save(ctx, store, name, &s.facts, s.said().body(), s.part, replace)
 }
-
-// IsSketch reports whether a file that starts with the given bytes is a sketch.
-func IsSketch(first []byte) bool { return bytes.HasPrefix(first, []byte(sniff.Sketch)) }
 
 // Header is a sketch's file without its counters.
 type Header struct {

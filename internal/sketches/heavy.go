@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/countmin"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -24,20 +25,23 @@ const entryBytes = 64
 // their exact weights, in descending order. It reads the rows of the sketch again: the plan's,
 // which is made with [Spec.PlanOptions]. Memory holds the keys whose estimate is that large.
 func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o Options) ([]Hitter, Report, error) {
-	want, got := filters.New(s.facts).KeyClasses(), plan.Spec.Classes
-	if s.spec.Weight != "" {
-		got = got[:len(got)-1]
+	key, err := s.spec.keyOf(plan)
+	if err != nil {
+		return nil, Report{}, err
 	}
-	if !slices.Equal(want, got) {
+	if want, got := s.Classes(), filters.New(filters.Facts{Key: key}).KeyClasses(); !slices.Equal(want, got) {
 		return nil, Report{}, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(got, ", ")).
 			WithHint("name the inputs that the sketch is of")
 	}
 	threshold := s.Threshold(phi)
 	room := &heldKeys{most: o.Memory}
+	row := s.spec.Params
+	row.Depth = 1
 	var mu sync.Mutex
 	var all []*candidates
-	rep, err := eachKey(ctx, plan, s.spec, o, o.Threads, func() func(*weighted) error {
-		c := &candidates{of: s, threshold: threshold, room: room, weight: map[string]uint64{}}
+	rep, err := eachKey(ctx, plan, s.spec, o, o.workers(Spec{Params: row}), func() func(*weighted) error {
+		c := &candidates{of: s, threshold: threshold, room: room, row: countmin.NewTable(row, 0), weight: map[string]uint64{}}
+		room.held.Add(int64(row.Bytes()))
 		mu.Lock()
 		all = append(all, c)
 		mu.Unlock()
@@ -46,30 +50,40 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	if err != nil {
 		return nil, rep, err
 	}
-	var sum map[string]uint64
-	total := uint64(0)
-	for i, c := range all {
-		total += c.total
-		if i == 0 {
-			sum = c.weight
-			continue
+	sum := &candidates{row: countmin.NewTable(row, 0), weight: map[string]uint64{}}
+	for _, c := range all {
+		if err := sum.row.Merge(c.row); err != nil {
+			return nil, rep, s.overflow(err)
 		}
 		for key, weight := range c.weight {
-			sum[key] += weight
+			sum.weight[key] += weight
 		}
 	}
-	if rows := uint64(rep.Rows - rep.KeysNull); rows != s.rows || total != s.Total() {
-		return nil, rep, faults.Mismatch(fault.At{}, "rows with a key in the inputs", fmt.Sprintf("those of the sketch: %d, %s %d", s.rows, s.spec.unit(), s.Total()),
-			fmt.Sprintf("%d, %s %d", rows, s.spec.unit(), total)).WithHint("name all inputs that the sketch is of, as they were")
+	if err := s.sameRows(uint64(rep.Rows-rep.KeysNull), sum.row); err != nil {
+		return nil, rep, err
 	}
 	var found []Hitter
-	for key, weight := range sum {
+	classes := keys.ClassesOf(s.Classes())
+	for key, weight := range sum.weight {
 		if weight >= threshold {
-			found = append(found, Hitter{keys.Text(keys.ClassesOf(want), []byte(key)), weight})
+			found = append(found, Hitter{keys.Text(classes, []byte(key)), weight})
 		}
 	}
 	slices.SortFunc(found, func(a, b Hitter) int { return cmp.Or(byWeight(a, b), strings.Compare(a.Key, b.Key)) })
 	return found, rep, nil
+}
+
+// sameRows returns an error unless the sketch is of as many rows, and its first row of counters the
+// given one: the keys and weights are then the same but for a chance of about 1 in w.
+func (s *Sketch) sameRows(rows uint64, row *countmin.Table) error {
+	if rows == s.rows && slices.Equal(row.Counters(), s.table.Counters()[:s.spec.Params.Width]) {
+		return nil
+	}
+	want, got := fmt.Sprintf("%d rows with a key, %d in all", s.rows, s.Total()), fmt.Sprintf("%d, %d", rows, row.Total())
+	if rows == s.rows && row.Total() == s.Total() {
+		got = "other keys or weights"
+	}
+	return faults.Mismatch(fault.At{}, "inputs", "those of the sketch: "+want, got).WithHint("name all inputs that the sketch is of, as they were")
 }
 
 // heldKeys is the memory of all candidates.
@@ -92,8 +106,8 @@ type candidates struct {
 	of        *Sketch
 	threshold uint64
 	room      *heldKeys
+	row       *countmin.Table // the first row of counters, of all keys
 	weight    map[string]uint64
-	total     uint64
 }
 
 // add adds keys with their weights.
@@ -103,8 +117,11 @@ func (c *candidates) add(k *weighted) error {
 		if err != nil {
 			return err
 		}
-		c.total += weight
-		if weight == 0 || c.of.table.Estimate(c.of.hashed(key)) < c.threshold {
+		h, negative := c.of.hashed(key)
+		if err := c.row.Add(h, negative, weight); err != nil {
+			return c.of.overflow(err)
+		}
+		if weight == 0 || c.of.table.Estimate(h, negative) < c.threshold {
 			continue
 		}
 		if _, ok := c.weight[string(key)]; !ok {

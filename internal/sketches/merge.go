@@ -14,7 +14,7 @@ import (
 )
 
 // noun names sketches in errors.
-var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}"}
+var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}", Typed: "a cast in {Key COL::TYPE}"}
 
 // Merge adds up sketches, which do not change: partial ones of one build, in any order, to the
 // finished one or, with open, to a larger partial one, as builds.Merge does with filters; or, with
@@ -79,10 +79,10 @@ func sumFor(names []string, about []*Header, open, union bool) (*Sketch, error) 
 		if len(names) > 1 { // else it is a copy
 			facts.BuildID = [32]byte{}
 		}
-		if err := alike(names, about); err != nil {
+		if err := alike(names, about, true); err != nil {
 			return nil, err
 		}
-		return newSketch(about[0].Spec, facts), sameUnit(names, about)
+		return newSketch(about[0].Spec, facts), nil
 	}
 	held, err := builds.Agree(noun, names, of, open)
 	if err != nil {
@@ -105,34 +105,33 @@ func filtersOf(about []*Header) []*filters.Filter {
 	return each.Slice(about, func(h *Header) *filters.Filter { return h.Filter })
 }
 
-// sameUnit returns an error if sketches with and without weights or ranges are among them.
-func sameUnit(names []string, about []*Header) error {
+// alike returns an error unless sketches are finished, and count keys made by the same rules in
+// tables of the same size and, with union, with weights and ranges all or none.
+func alike(names []string, about []*Header, union bool) error {
+	if err := builds.SameKeys(noun, names, filtersOf(about)); err != nil {
+		return err
+	}
 	for i, h := range about {
-		want, got := about[0].Spec, h.Spec
-		for _, c := range []struct {
-			option    fault.Text
-			want, got bool
-		}{{"{Weight}", want.Weight != "", got.Weight != ""}, {"{Range}", want.Ranges, got.Ranges}} {
-			if with := map[bool]string{true: "with", false: "without"}; c.want != c.got {
-				return faults.About(faults.Mismatch(fault.At{File: names[i]}, "", with[c.want]+" as "+names[0], with[c.got]), "%s of the sketch", c.option).
-					WithHint("build one of them again, both with or both without %s", c.option)
+		if want, got := about[0].Spec.form(union), h.Spec.form(union); want != got {
+			options := fault.Text("{Weight} and {Range}")
+			if h.Spec.Params != about[0].Spec.Params {
+				options = "{Epsilon} and {Delta}"
 			}
+			return faults.Mismatch(fault.At{File: names[i]}, "counters", want+", as in "+names[0], got).
+				WithHint("build one of them again, with the %s of the other", options)
 		}
 	}
 	return nil
 }
 
-// alike returns an error unless sketches are finished, and count keys made by the same rules in
-// tables of the same size.
-func alike(names []string, about []*Header) error {
-	if err := builds.SameKeys(noun, names, filtersOf(about)); err != nil {
-		return err
+// form describes the counters and, with all, what they count.
+func (s Spec) form(all bool) string {
+	form := fmt.Sprintf("%d rows of %d", s.Params.Depth, s.Params.Width)
+	if all && s.Weight != "" {
+		form += " of weights"
 	}
-	for i, h := range about {
-		if want, got := about[0].Spec, h.Spec; want.Params != got.Params {
-			return faults.Mismatch(fault.At{File: names[i]}, "size of the sketch", fmt.Sprintf("%d rows of %d counters as in %s", want.Params.Depth, want.Params.Width, names[0]),
-				fmt.Sprintf("%d of %d", got.Params.Depth, got.Params.Width)).WithHint("build one of them again, with the other's {Epsilon} and {Delta}")
-		}
+	if all && s.Ranges {
+		form += ", and ranges"
 	}
-	return nil
+	return form
 }

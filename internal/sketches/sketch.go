@@ -47,14 +47,6 @@ func (s Spec) Bytes() uint64 {
 	return n
 }
 
-// unit returns the noun for what is added up.
-func (s Spec) unit() string {
-	if s.Weight == "" {
-		return "rows"
-	}
-	return "weight"
-}
-
 // Sketch is a count-min sketch of the keys of rows. Methods that only read may run concurrently.
 type Sketch struct {
 	spec  Spec
@@ -101,6 +93,9 @@ func (s *Sketch) Spec() Spec { return s.spec }
 
 // Rows returns the number of rows with a key.
 func (s *Sketch) Rows() uint64 { return s.rows }
+
+// Classes returns the classes of the key's columns.
+func (s *Sketch) Classes() []string { return filters.New(s.facts).KeyClasses() }
 
 // Facts returns what the file says of the key, the build and its shards.
 func (s *Sketch) Facts() *filters.Facts { return &s.facts }
@@ -252,7 +247,7 @@ func (s *Sketch) Within(ends *keys.Batch) (most uint64, nodes int, err error) {
 // that sum with probability δ at most. The sketches must be equal in parameters and in how keys
 // are made.
 func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
-	if err := alike(names[:], headersOf(names[:], []*Sketch{s, t})); err != nil {
+	if err := alike(names[:], headersOf(names[:], []*Sketch{s, t}), false); err != nil {
 		return 0, 0, err
 	}
 	high, most := s.table.Product(t.table)
@@ -264,8 +259,8 @@ func Product(s, t *Sketch, names [2]string) (most, bound uint64, err error) {
 
 // Hitter is a key with its weight, or a bound on it.
 type Hitter struct {
-	Key    string // as [keys.Text] writes it
-	Weight uint64
+	Key    string `json:"key"` // as [keys.Text] writes it
+	Weight uint64 `json:"count"`
 }
 
 // Heavy returns all keys whose weight is at least the share phi of the total, with upper bounds on
@@ -274,7 +269,7 @@ type Hitter struct {
 func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
 	class := s.facts.Key[0].Class
 	switch epsilon := s.spec.Params.Epsilon(); {
-	case s.ranges == nil || class != string(keys.Integer) && class != string(keys.Date):
+	case s.ranges == nil || !slices.Contains([]keys.Class{keys.Integer, keys.Date, keys.Null}, keys.Class(class)):
 		return nil, faults.Mismatch(fault.At{}, "sketch", "one with ranges of integers or dates", "one of "+s.forms()).
 			WithHint("name the inputs after the sketch: they are then read again, and the counts are exact")
 	case phi <= epsilon:
@@ -315,7 +310,7 @@ func byWeight(a, b Hitter) int { return cmp.Compare(b.Weight, a.Weight) }
 
 // forms describes the keys and what is known of them, for errors.
 func (s *Sketch) forms() string {
-	form := strings.Join(filters.New(s.facts).KeyClasses(), ", ")
+	form := strings.Join(s.Classes(), ", ")
 	if s.ranges == nil {
 		return form + " without ranges"
 	}

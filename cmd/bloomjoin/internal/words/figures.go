@@ -2,12 +2,18 @@ package words
 
 import (
 	"fmt"
+	"math/big"
 
 	"github.com/dustin/go-humanize"
 )
 
 // Count formats a number with commas.
-func Count[T int64 | uint64 | int](n T) string { return humanize.Comma(int64(n)) }
+func Count[T int64 | uint64 | int](n T) string {
+	if n > 0 {
+		return humanize.BigComma(new(big.Int).SetUint64(uint64(n))) // Comma ends at 2^63-1
+	}
+	return humanize.Comma(int64(n))
+}
 
 // Percent formats a share.
 func Percent(part, whole int64) string {
