@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,7 +180,11 @@ func intHash(v int) uint64 {
 
 // Many keys at once give the union of what each gives.
 func TestProbeTogether(t *testing.T) {
-	_, list := listOf(t, random(8))
+	from := append(random(8), nil)
+	for i := range 200000 { // a filter that is not read at once
+		from[len(from)-1] = append(from[len(from)-1], i*7)
+	}
+	_, list := listOf(t, from)
 	x, _ := indexed(t, list, Options{Key: "id", FPR: 0.01})
 	units := make([]Unit, x.Inputs)
 	for i := range units {
@@ -203,6 +208,16 @@ func TestProbeTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	sourcetest.Equal(t, "together", fmt.Sprint(got), fmt.Sprint(want))
+	// Filters that repeat, with blocks so far apart that they are not read at once.
+	twice := slices.Repeat([]Unit{units[len(units)-1]}, 3)
+	ends := []uint64{0, hashes[0], 1<<64 - 1}
+	if want, err = x.Probe(t.Context(), twice[:1], ends); err == nil {
+		got, err = x.Probe(t.Context(), twice, ends)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sourcetest.Equal(t, "repeated", fmt.Sprint(got), fmt.Sprint(slices.Repeat(want, 3)))
 	got, err = x.Probe(t.Context(), units, nil)
 	if err != nil || strings.Contains(fmt.Sprint(got), "true") {
 		t.Errorf("no keys: %v, %v", got, err)
