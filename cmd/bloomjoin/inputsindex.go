@@ -70,7 +70,7 @@ func (o *indexFlags) check(cmd *cobra.Command, text bool) error {
 // newIndex is an index that is written, and not yet visible.
 type newIndex struct {
 	filters *keyindex.Filters
-	writer  storage.Writer // nil: it is there already
+	writer  storage.Writer
 	name    string
 	size    int64
 	replace bool
@@ -150,7 +150,7 @@ func (c *cli) makeIndex(ctx context.Context, o *inputsFlags, list, old *inputs.L
 
 // publish makes the index visible, now that its list is.
 func (n *newIndex) publish() error {
-	if n == nil || n.writer == nil {
+	if n == nil {
 		return nil
 	}
 	err := n.writer.Commit(n.replace)
@@ -165,11 +165,7 @@ func (n *newIndex) close() error {
 	if n == nil {
 		return nil
 	}
-	err := n.filters.Close()
-	if n.writer != nil {
-		err = errors.Join(err, n.writer.Abort())
-	}
-	return err
+	return errors.Join(n.filters.Close(), n.writer.Abort())
 }
 
 // report returns what the report says of the index; nil: there is none.

@@ -66,9 +66,6 @@ func indexed(t testing.TB, list *inputs.List, o Options) (*Index, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, n, err := f.Create(context.Background(), store, "list.index"); again != nil || n != size || err != nil {
-		t.Fatalf("an index that is there already: %v, %d bytes, %v", again, n, err)
-	}
 	x, err := Open(context.Background(), store, "list.index")
 	if err != nil {
 		t.Fatal(err)
@@ -178,6 +175,18 @@ func intHash(v int) uint64 {
 	return h[0]
 }
 
+// The keys of a run are few, whatever the rate and the number of files.
+func TestMostKeys(t *testing.T) {
+	for _, c := range []struct {
+		rate   float64
+		inputs int
+		want   int
+	}{{0.01, 10, 300}, {1e-300, 1, 1 << 18}, {1e-9, 1 << 20, 64}} {
+		x := &Index{Facts: Facts{FPR: c.rate, Inputs: c.inputs}}
+		sourcetest.Equal(t, fmt.Sprint(c), x.MostKeys(), c.want)
+	}
+}
+
 // Many keys at once give the union of what each gives.
 func TestProbeTogether(t *testing.T) {
 	from := append(random(8), nil)
@@ -228,7 +237,7 @@ func TestProbeTogether(t *testing.T) {
 func TestSameBytes(t *testing.T) {
 	from := random(9)
 	from = append(from, nil)
-	for i := range 150000 { // more hashes than fit in the least memory
+	for i := range 150000 { // more than are held unsorted
 		from[len(from)-1] = append(from[len(from)-1], i*7)
 	}
 	_, list := listOf(t, from)
@@ -237,14 +246,16 @@ func TestSameBytes(t *testing.T) {
 	for _, how := range []Options{{Threads: 4}, {Threads: 2, Memory: 1}, {Old: old, OldList: list}} {
 		how.Key, how.FPR, how.RowGroups = o.Key, o.FPR, o.RowGroups
 		if how.Memory > 0 {
-			how.Memory = 8 << 20
+			how.Memory = 20 << 20
 		}
 		if _, got := indexed(t, list, how); !bytes.Equal(got, want) {
 			t.Errorf("%d threads, %d bytes of memory, old %v: other bytes", how.Threads, how.Memory, how.Old != nil)
 		}
 	}
-	_, err := Build(t.Context(), list, source.Opening{}, Options{Key: "id", FPR: 1e-9, Memory: 1 << 20, Threads: 1})
-	sourcetest.Says(t, "too little memory", err, fault.ErrMemory, "p040.parquet", "the filter of its keys")
+	for rate, what := range map[float64]string{0.01: "p040.parquet: over the memory budget: its distinct keys", 1e-20: "the filter of its keys"} {
+		_, err := Build(t.Context(), list, source.Opening{}, Options{Key: "id", FPR: rate, Memory: 1 << 20, Threads: 1})
+		sourcetest.Says(t, what, err, fault.ErrMemory, what)
+	}
 }
 
 // Keys of all classes are found by their text.

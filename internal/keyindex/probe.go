@@ -28,11 +28,11 @@ type need struct {
 }
 
 // MostKeys is the number of keys up to which asking an index about files is worth it. Of 20
-// files that hold none of so many keys, false positives let 19 pass. If there are many files,
-// the work bounds it, too.
+// files that hold none of so many keys, false positives let 19 pass. It also bounds the memory
+// that hashes take and, if there are many files, the work.
 func (x *Index) MostKeys() int {
-	const work = 1 << 26 // a second, about
-	return int(min(3/x.FPR, work/float64(max(x.Inputs, 1))))
+	const most, work = 1 << 18, 1 << 26 // a few MiB; a second, about
+	return int(min(3/x.FPR, most, work/float64(max(x.Inputs, 1))))
 }
 
 // Probe reports for each of the units, which must be in ascending order and may repeat, whether
