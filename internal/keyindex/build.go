@@ -1,6 +1,7 @@
 package keyindex
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -154,12 +155,10 @@ type building struct {
 func (b *building) all(ctx context.Context) error {
 	work, inner := errgroup.WithContext(ctx)
 	work.SetLimit(b.files)
+	var unread error
 	for in, err := range b.list.Each(ctx) {
-		if err == nil {
-			err = stopped.Err(inner)
-		}
-		if err != nil {
-			return errors.Join(work.Wait(), err)
+		if unread = err; err != nil || inner.Err() != nil {
+			break
 		}
 		work.Go(func() error {
 			// Files depend on the context that they were opened with.
@@ -168,7 +167,7 @@ func (b *building) all(ctx context.Context) error {
 			return err
 		})
 	}
-	return work.Wait()
+	return cmp.Or(work.Wait(), unread, stopped.Err(ctx))
 }
 
 // input makes the filters of a file, or takes those that the old index has.

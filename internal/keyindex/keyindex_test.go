@@ -443,3 +443,29 @@ func TestRefused(t *testing.T) {
 	_, err = Build(t.Context(), found(t, dir), source.Opening{}, Options{Key: "user", FPR: 0.1})
 	sourcetest.Says(t, "no key", err, fault.ErrNoColumn, "user")
 }
+
+// A file that cannot be read is one error, in one line.
+func TestUnreadable(t *testing.T) {
+	dir, list := listOf(t, random(5))
+	name := filepath.Join(dir, "p003.parquet")
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b[:60] {
+		b[4+i] = 0xff
+	}
+	if err := os.WriteFile(name, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Build(t.Context(), list, source.Opening{}, Options{Key: "id", FPR: 0.1, Threads: 2})
+	sourcetest.Says(t, "damaged", err, nil, "p003.parquet")
+	if err != nil && strings.Contains(err.Error(), "\n") {
+		t.Errorf("several lines: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Build(ctx, list, source.Opening{}, Options{Key: "id", FPR: 0.1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+}
