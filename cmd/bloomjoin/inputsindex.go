@@ -30,7 +30,7 @@ type indexFlags struct {
 const defaultIndexFPR = 0.01
 
 func (o *indexFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&o.key, "index", "", "`COLUMNS` also write FILE.index, which says which files may hold a key: see find")
+	f.StringVar(&o.key, "index", "", "`COLUMNS` also write FILE.index, by which find, scan and join know which files may hold a key")
 	f.Float64Var(&o.fpr, "index-fpr", defaultIndexFPR, "`RATE` false-positive rate of each filter in the index")
 	f.BoolVar(&o.rowGroups, "index-row-groups", false, "index row groups, too")
 	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)

@@ -33,7 +33,7 @@ type sought struct {
 	classes []string
 	rule    keys.Rule
 	hashes  func(ctx context.Context, most int) (hashes []uint64, ok bool, err error)
-	why     string // why no file can be left out for want of them; empty: it can
+	why     string // why files without these keys must be read, too; empty: they need not be
 }
 
 // soughtByScan returns the keys of a scan: those of its first filter, whose rows without a
