@@ -66,7 +66,7 @@ func TestHelp(t *testing.T) {
 		if code := run(append(verb(cmd), "--help"), nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
 			t.Errorf("%s --help: exit code %d: %s", cmd.Name(), code, &said)
 		}
-		for _, want := range []string{"Usage:\n  " + cmd.Parent().CommandPath() + " " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", "\nReports:\n", "\nMore: docs/"} {
+		for _, want := range []string{"Usage:\n  " + cmd.Parent().CommandPath() + " " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", " help flags\n", "\nMore: docs/"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s --help: no %q in\n%s", cmd.Name(), want, &out)
 			}
@@ -76,6 +76,11 @@ func TestHelp(t *testing.T) {
 	var out, said bytes.Buffer
 	if code := run([]string{"--help"}, nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
 		t.Errorf("--help: exit code %d: %s", code, &said)
+	}
+	words += len(strings.Fields(out.String()))
+	out.Reset()
+	if code := run([]string{"help", "flags"}, nil, &out, &said); code != session.ExitDone || !strings.Contains(out.String(), "--memory SIZE") {
+		t.Errorf("help flags: exit code %d: %s%s", code, &out, &said)
 	}
 	house.Check(t, house.HelpWords, words+len(strings.Fields(out.String())))
 }

@@ -259,6 +259,21 @@ func TestIndexNoticesChanges(t *testing.T) {
 	}
 }
 
+// Whether files fit into one output does not depend on which of them hold a key.
+func TestIndexComparesSchemas(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	user := func(id int) sourcetest.Col { return sourcetest.Col{Name: "user", Values: []any{id}} }
+	sourcetest.Write(t, at("log/a.parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator, user(1)))
+	sourcetest.Write(t, at("log/b.parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator, user(2), sourcetest.Col{Name: "n", Values: []int64{1}}))
+	sourcetest.Put(t, at("one.csv"), "user\n1\n")
+	works(t, "", "inputs", "--quiet", "--index", "user", "-o", at("list.jsonl"), at("log"))
+	_, said, code := called(t, "", "join", "--ids", at("one.csv"), "--on", "user", "--type", "inner", "-o", at("out.parquet"), "--files-from", at("list.jsonl"))
+	if code != session.ExitFailed || !strings.Contains(said, "b.parquet: mismatch: schema") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
 // find names the files that hold a key, and a few others; --verify only those.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()

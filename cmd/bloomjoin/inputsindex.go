@@ -30,7 +30,7 @@ type indexFlags struct {
 const defaultIndexFPR = 0.01
 
 func (o *indexFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&o.key, "index", "", "`COLUMNS` also write FILE.index, which says which files may hold a key: see find")
+	f.StringVar(&o.key, "index", "", "`COLUMNS` also write FILE.index, by which find, scan and join know which files may hold a key")
 	flags.AddRate(f, &o.fpr, "index-fpr", defaultIndexFPR, "`RATE` false-positive rate of each filter in the index")
 	f.BoolVar(&o.rowGroups, "index-row-groups", false, "index row groups, too")
 	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
@@ -70,7 +70,7 @@ func (o *indexFlags) check(cmd *cobra.Command, text bool) error {
 // newIndex is an index that is written, and not yet visible.
 type newIndex struct {
 	filters *keyindex.Filters
-	writer  storage.Writer // nil: it is there already
+	writer  storage.Writer
 	name    string
 	size    int64
 	replace bool
@@ -150,7 +150,7 @@ func (c *cli) makeIndex(ctx context.Context, o *inputsFlags, list, old *inputs.L
 
 // publish makes the index visible, now that its list is.
 func (n *newIndex) publish() error {
-	if n == nil || n.writer == nil {
+	if n == nil {
 		return nil
 	}
 	err := n.writer.Commit(n.replace)
@@ -165,11 +165,7 @@ func (n *newIndex) close() error {
 	if n == nil {
 		return nil
 	}
-	err := n.filters.Close()
-	if n.writer != nil {
-		err = errors.Join(err, n.writer.Abort())
-	}
-	return err
+	return errors.Join(n.filters.Close(), n.writer.Abort())
 }
 
 // report returns what the report says of the index; nil: there is none.

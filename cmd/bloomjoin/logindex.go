@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
@@ -35,7 +33,7 @@ type sought struct {
 	classes []string
 	rule    keys.Rule
 	hashes  func(ctx context.Context, most int) (hashes []uint64, ok bool, err error)
-	why     string // why no file can be left out for want of them; empty: it can
+	why     string // why files without these keys must be read, too; empty: they need not be
 }
 
 // soughtByScan returns the keys of a scan: those of its first filter, whose rows without a
@@ -175,14 +173,16 @@ func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string,
 }
 
 // keepDoubtful sets may of pieces that are read although they have no key: those whose figures
-// are not known, those whose file is not, by size and identity, the one that was listed, and
-// of pieces that share an output file two: the first, whose metadata and compression it
-// takes, and the first that is not Parquet, with which all are copied as records.
+// are not known; those whose file has another size or identity than was listed; and, if they
+// share an output file, the first of each schema and format: the output takes metadata and
+// compression from the first, and depends on whether the others differ.
 func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
 	if !r.count && !r.out.IsDir(ctx) {
-		may[0] = true
-		if i := slices.IndexFunc(share, func(p inputs.Piece) bool { return p.Input.Format != dataset.Parquet }); i >= 0 {
-			may[i] = true
+		seen := map[string]bool{}
+		for i := range share {
+			in := &share[i].Input
+			like := string(in.Format) + in.Schema
+			may[i], seen[like] = may[i] || !seen[like], true
 		}
 	}
 	conditions := r.opening.Where != ""

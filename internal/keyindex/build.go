@@ -1,6 +1,7 @@
 package keyindex
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -154,12 +155,10 @@ type building struct {
 func (b *building) all(ctx context.Context) error {
 	work, inner := errgroup.WithContext(ctx)
 	work.SetLimit(b.files)
+	var unread error
 	for in, err := range b.list.Each(ctx) {
-		if err == nil {
-			err = stopped.Err(inner)
-		}
-		if err != nil {
-			return errors.Join(work.Wait(), err)
+		if unread = err; err != nil || inner.Err() != nil {
+			break
 		}
 		work.Go(func() error {
 			// Files depend on the context that they were opened with.
@@ -168,7 +167,7 @@ func (b *building) all(ctx context.Context) error {
 			return err
 		})
 	}
-	return work.Wait()
+	return cmp.Or(work.Wait(), unread, stopped.Err(ctx))
 }
 
 // input makes the filters of a file, or takes those that the old index has.
@@ -231,39 +230,27 @@ func (f *Filters) put(bits []byte) (Unit, error) {
 
 // read makes the filters of an open file.
 func (b *building) read(ctx context.Context, f *source.File) (e entry, err error) {
-	apart := b.RowGroups && f.NumGroups() > 1
 	whole := b.collector(f.Name())
-	defer func() { err = errors.Join(err, whole.close()) }()
 	for g := range f.NumGroups() {
-		if err := b.readGroup(ctx, f, g, apart, whole, &e); err != nil {
+		into := []*collector{whole}
+		if b.RowGroups && f.NumGroups() > 1 {
+			into = append(into, b.collector(f.Name()))
+		}
+		nulls, err := b.group(ctx, f, g, into)
+		if err != nil {
 			return e, err
+		}
+		e.nulls = append(e.nulls, nulls)
+		for _, own := range into[1:] {
+			u, err := b.finish(own)
+			if err != nil {
+				return e, err
+			}
+			e.groups = append(e.groups, u)
 		}
 	}
 	e.all, err = b.finish(whole)
 	return e, err
-}
-
-// readGroup adds a row group to the entry of a file, with a filter of its own if it is apart.
-func (b *building) readGroup(ctx context.Context, f *source.File, g int, apart bool, whole *collector, e *entry) (err error) {
-	into := []*collector{whole}
-	if apart {
-		own := b.collector(f.Name())
-		defer func() { err = errors.Join(err, own.close()) }()
-		into = append(into, own)
-	}
-	nulls, err := b.group(ctx, f, g, into)
-	if err != nil {
-		return err
-	}
-	e.nulls = append(e.nulls, nulls)
-	if apart {
-		u, err := b.finish(into[1])
-		if err != nil {
-			return err
-		}
-		e.groups = append(e.groups, u)
-	}
-	return nil
 }
 
 // group collects the keys of a row group, and returns how many rows have none.

@@ -6,8 +6,8 @@
 // In comes a list of inputs with a key; out goes a side-car of the list: for each file a
 // split-block Bloom filter of its distinct keys, sized for their number, and if wanted one for
 // each row group. It belongs to one state of the list, whose digest it has. A reader
-// verifies all that it uses, and no more: a search of ten thousand files reads a few
-// kilobytes of each. Only the command uses it.
+// verifies the blocks that it uses, and reads no others: a search of ten thousand files
+// reads a few kilobytes of each. Only the command uses it.
 package keyindex
 
 import (
@@ -155,8 +155,8 @@ func (f *Facts) Rule() keys.Rule {
 	return rule
 }
 
-// Unfit returns why the index says nothing of keys of columns, classes and a rule; empty: it
-// does.
+// Unfit returns why the index cannot answer for keys of these columns, classes and rule; empty:
+// it can.
 func (f *Facts) Unfit(columns string, classes []string, rule keys.Rule) string {
 	switch {
 	case columns != f.Key:
@@ -169,7 +169,7 @@ func (f *Facts) Unfit(columns string, classes []string, rule keys.Rule) string {
 	return ""
 }
 
-// Same reports whether an index of other facts is of the same keys, whatever the list.
+// Same reports whether both are of the same key, rate and kind of filters; lists may differ.
 func (f *Facts) Same(g *Facts) bool {
 	return f.FPR == g.FPR && f.RowGroups == g.RowGroups && f.Unfit(g.Key, g.Classes, g.Rule()) == ""
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,9 +65,6 @@ func indexed(t testing.TB, list *inputs.List, o Options) (*Index, []byte) {
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	if again, n, err := f.Create(context.Background(), store, "list.index"); again != nil || n != size || err != nil {
-		t.Fatalf("an index that is there already: %v, %d bytes, %v", again, n, err)
 	}
 	x, err := Open(context.Background(), store, "list.index")
 	if err != nil {
@@ -177,9 +175,25 @@ func intHash(v int) uint64 {
 	return h[0]
 }
 
+// The keys of a run are few, whatever the rate and the number of files.
+func TestMostKeys(t *testing.T) {
+	for _, c := range []struct {
+		rate   float64
+		inputs int
+		want   int
+	}{{0.01, 10, 300}, {1e-300, 1, 1 << 18}, {1e-9, 1 << 20, 64}} {
+		x := &Index{Facts: Facts{FPR: c.rate, Inputs: c.inputs}}
+		sourcetest.Equal(t, fmt.Sprint(c), x.MostKeys(), c.want)
+	}
+}
+
 // Many keys at once give the union of what each gives.
 func TestProbeTogether(t *testing.T) {
-	_, list := listOf(t, random(8))
+	from := append(random(8), nil)
+	for i := range 200000 { // a filter that is not read at once
+		from[len(from)-1] = append(from[len(from)-1], i*7)
+	}
+	_, list := listOf(t, from)
 	x, _ := indexed(t, list, Options{Key: "id", FPR: 0.01})
 	units := make([]Unit, x.Inputs)
 	for i := range units {
@@ -203,6 +217,16 @@ func TestProbeTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	sourcetest.Equal(t, "together", fmt.Sprint(got), fmt.Sprint(want))
+	// Filters that repeat, with blocks so far apart that they are not read at once.
+	twice := slices.Repeat([]Unit{units[len(units)-1]}, 3)
+	ends := []uint64{0, hashes[0], 1<<64 - 1}
+	if want, err = x.Probe(t.Context(), twice[:1], ends); err == nil {
+		got, err = x.Probe(t.Context(), twice, ends)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sourcetest.Equal(t, "repeated", fmt.Sprint(got), fmt.Sprint(slices.Repeat(want, 3)))
 	got, err = x.Probe(t.Context(), units, nil)
 	if err != nil || strings.Contains(fmt.Sprint(got), "true") {
 		t.Errorf("no keys: %v, %v", got, err)
@@ -213,7 +237,7 @@ func TestProbeTogether(t *testing.T) {
 func TestSameBytes(t *testing.T) {
 	from := random(9)
 	from = append(from, nil)
-	for i := range 150000 { // more hashes than fit in the least memory
+	for i := range 150000 { // more than are held unsorted
 		from[len(from)-1] = append(from[len(from)-1], i*7)
 	}
 	_, list := listOf(t, from)
@@ -222,14 +246,16 @@ func TestSameBytes(t *testing.T) {
 	for _, how := range []Options{{Threads: 4}, {Threads: 2, Memory: 1}, {Old: old, OldList: list}} {
 		how.Key, how.FPR, how.RowGroups = o.Key, o.FPR, o.RowGroups
 		if how.Memory > 0 {
-			how.Memory = 8 << 20
+			how.Memory = 20 << 20
 		}
 		if _, got := indexed(t, list, how); !bytes.Equal(got, want) {
 			t.Errorf("%d threads, %d bytes of memory, old %v: other bytes", how.Threads, how.Memory, how.Old != nil)
 		}
 	}
-	_, err := Build(t.Context(), list, source.Opening{}, Options{Key: "id", FPR: 1e-9, Memory: 1 << 20, Threads: 1})
-	sourcetest.Says(t, "too little memory", err, fault.ErrMemory, "p040.parquet", "the filter of its keys")
+	for rate, what := range map[float64]string{0.01: "p040.parquet: over the memory budget: its distinct keys", 1e-20: "the filter of its keys"} {
+		_, err := Build(t.Context(), list, source.Opening{}, Options{Key: "id", FPR: rate, Memory: 1 << 20, Threads: 1})
+		sourcetest.Says(t, what, err, fault.ErrMemory, what)
+	}
 }
 
 // Keys of all classes are found by their text.
@@ -416,4 +442,30 @@ func TestRefused(t *testing.T) {
 	sourcetest.Says(t, "two classes", err, fault.ErrMismatch, "b.parquet", "integer", "text or binary", "index those of one class")
 	_, err = Build(t.Context(), found(t, dir), source.Opening{}, Options{Key: "user", FPR: 0.1})
 	sourcetest.Says(t, "no key", err, fault.ErrNoColumn, "user")
+}
+
+// A file that cannot be read is one error, in one line.
+func TestUnreadable(t *testing.T) {
+	dir, list := listOf(t, random(5))
+	name := filepath.Join(dir, "p003.parquet")
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range b[:60] {
+		b[4+i] = 0xff
+	}
+	if err := os.WriteFile(name, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Build(t.Context(), list, source.Opening{}, Options{Key: "id", FPR: 0.1, Threads: 2})
+	sourcetest.Says(t, "damaged", err, nil, "p003.parquet")
+	if err != nil && strings.Contains(err.Error(), "\n") {
+		t.Errorf("several lines: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Build(ctx, list, source.Opening{}, Options{Key: "id", FPR: 0.1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
 }

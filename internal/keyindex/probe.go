@@ -28,15 +28,15 @@ type need struct {
 }
 
 // MostKeys is the number of keys up to which asking an index about files is worth it. Of 20
-// files that hold none of so many keys, false positives let 19 pass. If there are many files,
-// the work bounds it, too.
+// files that hold none of so many keys, false positives let 19 pass. It also bounds the memory
+// that hashes take and, if there are many files, the work.
 func (x *Index) MostKeys() int {
-	const work = 1 << 26 // a second, about
-	return int(min(3/x.FPR, work/float64(max(x.Inputs, 1))))
+	const most, work = 1 << 18, 1 << 26 // a few MiB; a second, about
+	return int(min(3/x.FPR, most, work/float64(max(x.Inputs, 1))))
 }
 
-// Probe reports for each of the units, which must be in ascending order, whether it may hold a
-// key of one of the hashes. It reads and verifies the blocks that these hashes belong to.
+// Probe reports for each of the units, which must be in ascending order and may repeat, whether
+// it may hold a key of one of the hashes. It reads and verifies the blocks that these hashes belong to.
 func (x *Index) Probe(ctx context.Context, units []Unit, hashes []uint64) (may []bool, err error) {
 	hashes = slices.Clone(hashes)
 	slices.Sort(hashes) // so that blocks ascend, too
@@ -44,7 +44,9 @@ func (x *Index) Probe(ctx context.Context, units []Unit, hashes []uint64) (may [
 	may = make([]bool, len(units))
 	var needs []need
 	for i, u := range units {
-		needs = u.needs(needs, i, hashes)
+		if i == 0 || u != units[i-1] {
+			needs = u.needs(needs, i, hashes)
+		}
 		if len(needs) < mostNeeds && i < len(units)-1 {
 			continue
 		}
@@ -52,6 +54,9 @@ func (x *Index) Probe(ctx context.Context, units []Unit, hashes []uint64) (may [
 			return nil, err
 		}
 		needs = needs[:0]
+	}
+	for i := 1; i < len(units); i++ {
+		may[i] = may[i] || units[i] == units[i-1] && may[i-1]
 	}
 	return may, objects.Changed(x.r)
 }

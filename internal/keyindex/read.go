@@ -164,8 +164,8 @@ func (x *Index) directory(b []byte) error {
 	return nil
 }
 
-// Of returns an error unless the index is that of the list as it is, of which nothing was
-// chosen.
+// Of returns an error unless the index was made for this state of the list, from which no
+// input has been left out.
 func (x *Index) Of(list *inputs.List) error {
 	digest := list.Digest()
 	if want := hex.EncodeToString(digest[:]); want != x.List {

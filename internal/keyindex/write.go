@@ -5,25 +5,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"io/fs"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Create writes an index, for its owner alone, since it reveals which keys there are. Nobody sees it before the caller commits it, or aborts it. The
-// writer is nil if an object of this name has the same content.
+// Create writes an index, for its owner alone, since it reveals which keys there are. Nobody
+// sees it before the caller commits it, or aborts it.
 func (f *Filters) Create(ctx context.Context, dst storage.Storage, name string) (w storage.Writer, size int64, err error) {
 	placed, front, end, err := f.layout()
 	if err != nil {
 		return nil, 0, err
-	}
-	size = int64(len(front)) + end
-	if same, err := f.isAt(ctx, dst, name, front, size, placed); same || err != nil {
-		return nil, size, err
 	}
 	if err := objects.Sweep(ctx, dst, name); err != nil {
 		return nil, 0, err
@@ -34,7 +27,7 @@ func (f *Filters) Create(ctx context.Context, dst storage.Storage, name string) 
 	if err = f.write(ctx, w, front, placed); err != nil {
 		return nil, 0, errors.Join(err, w.Abort())
 	}
-	return w, size, nil
+	return w, int64(len(front)) + end, nil
 }
 
 // placedUnit is a filter in the spool, and its place in the file.
@@ -81,27 +74,4 @@ func (f *Filters) write(ctx context.Context, w io.Writer, front []byte, placed [
 		}
 	}
 	return nil
-}
-
-// isAt reports whether an object has the content that write writes.
-func (f *Filters) isAt(ctx context.Context, src storage.Source, name string, front []byte, size int64, placed []placedUnit) (_ bool, err error) {
-	r, err := src.Open(ctx, storage.Object{Name: name})
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if r.Object().Size != size {
-		return false, nil
-	}
-	want, got := xxh3.New(), xxh3.New()
-	if err := f.write(ctx, want, front, placed); err != nil {
-		return false, err
-	}
-	if _, err := io.Copy(got, io.NewSectionReader(r, 0, size)); err != nil {
-		return false, err
-	}
-	return want.Sum128() == got.Sum128(), nil
 }

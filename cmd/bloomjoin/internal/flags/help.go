@@ -62,17 +62,20 @@ func Docs(page string) map[string]string { return map[string]string{DocsMark: "d
 // HelpCommand returns the command that prints the help of another.
 func HelpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Print the help of a command",
+		Use:   "help [COMMAND | flags]",
+		Short: "Print the help of a command, or the flags of all commands",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				for _, sub := range Ordered(cmd.Root()) {
 					names = append(names, sub.Name())
 				}
 			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return append(names, "flags"), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Equal(args, []string{"flags"}) {
+				return printCommon(cmd)
+			}
 			of, rest, err := cmd.Root().Find(args)
 			if err == nil && !of.HasParent() {
 				err = CheckCommand(of, rest)
@@ -107,28 +110,15 @@ func PrintUsage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	groups := map[string]*pflag.FlagSet{}
-	add := func(f *pflag.Flag) {
-		h := Heading(f)
-		if groups[h] == nil {
-			groups[h] = pflag.NewFlagSet(h, pflag.ContinueOnError)
-			groups[h].SortFlags = false
-		}
-		groups[h].AddFlag(f)
+	local := cmd.LocalNonPersistentFlags()
+	local.SortFlags = false
+	if help := local.Lookup("help"); help != nil {
+		help.Hidden = true
 	}
-	cmd.LocalFlags().VisitAll(add)
-	if cmd.Annotations[DocsMark] != "" { // others, such as version, do not use them
-		cmd.InheritedFlags().VisitAll(add)
-	}
-	for _, h := range Groups {
-		if g := groups[h]; g != nil && g.HasAvailableFlags() {
-			fmt.Fprintf(&b, "\n%s:\n", h)
-			writeFlags(&b, g)
-		}
-	}
+	writeGroups(&b, local)
 	switch page := cmd.Annotations[DocsMark]; {
 	case page != "":
-		fmt.Fprintf(&b, "\nMore: %s\n", page)
+		fmt.Fprintf(&b, "\n--memory, --threads, --json, --quiet and others: %s help flags\nMore: %s\n", cmd.Root().Name(), page)
 	case cmd.HasAvailableSubCommands():
 		fmt.Fprintf(&b, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
 		if !cmd.HasParent() {
@@ -137,6 +127,34 @@ func PrintUsage(cmd *cobra.Command) error {
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
+}
+
+// printCommon prints the flags of all commands.
+func printCommon(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Flags of all commands:\n")
+	writeGroups(&b, cmd.Root().PersistentFlags())
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+// writeGroups lists flags under their headings.
+func writeGroups(b *strings.Builder, all *pflag.FlagSet) {
+	groups := map[string]*pflag.FlagSet{}
+	all.VisitAll(func(f *pflag.Flag) {
+		h := Heading(f)
+		if groups[h] == nil {
+			groups[h] = pflag.NewFlagSet(h, pflag.ContinueOnError)
+			groups[h].SortFlags = false
+		}
+		groups[h].AddFlag(f)
+	})
+	for _, h := range Groups {
+		if g := groups[h]; g != nil && g.HasAvailableFlags() {
+			fmt.Fprintf(b, "\n%s:\n", h)
+			writeFlags(b, g)
+		}
+	}
 }
 
 // useLine returns the syntax of a command.
@@ -185,7 +203,10 @@ func Value(f *pflag.Flag) (value, what string) {
 
 // Ordered returns the commands in the order in which a user needs them.
 func Ordered(root *cobra.Command) []*cobra.Command {
-	order := []string{"join", "plan", "build", "merge", "scan", "probe", "sketch", "inputs", "inspect", "version", "completion", "help"}
+	order := []string{
+		"join", "plan", "build", "merge", "scan", "probe", "inspect", "inputs", "commit",
+		"size", "update", "find", "dedup", "sketch", "version", "completion", "help",
+	}
 	list := slices.Clone(root.Commands())
 	slices.SortStableFunc(list, func(a, b *cobra.Command) int {
 		return slices.Index(order, a.Name()) - slices.Index(order, b.Name())
