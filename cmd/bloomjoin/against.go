@@ -61,7 +61,7 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 		if err != nil {
 			return nil, err
 		}
-		open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
+		open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin, SkipBad: true}} // as the builds did, or had no need to
 		columns, err := keys.ParseColumns(strings.Join(of.KeyNames(), ","))
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (c *cli) sayKnown(r *buildReport, rep builds.Report, f *filters.Filter) {
 		c.Say("%s known keys: those that the finished filter would pass by mistake are found by merge --against", words.Count(fig.Keys))
 		return
 	}
-	c.Say("%s known keys: %s would pass by mistake, and are stored as exceptions", words.Count(fig.Keys), words.Count(fig.Exceptions))
+	c.Say("%s known keys, %s exceptions: they would pass by mistake", words.Count(fig.Keys), words.Count(fig.Exceptions))
 	if fig.InSet > 0 {
 		c.Warn("%s of the known keys are in the ID set, too, and pass (take them out of either)", words.Count(fig.InSet))
 	}

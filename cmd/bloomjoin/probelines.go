@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -26,6 +27,7 @@ import (
 const (
 	linesAtOnce = 1 << 12
 	bytesAtOnce = 1 << 20
+	longBatch   = 4 * bytesAtOnce // more bytes have a long row, for which there is memory once
 )
 
 // answered is text that is answered row by row.
@@ -59,6 +61,7 @@ type lineProber struct {
 	*prober
 	in    answered
 	free  chan *lineBatch // that can be filled
+	asked sync.WaitGroup  // batches that are sent and not answered
 	masks [2]string       // with a mask: what is written for a row that does not pass, and for one that does
 
 	// Ways to encode a batch. Keys that are text themselves need no columns. Integers that all
@@ -112,11 +115,16 @@ func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for l.lineBatch = range l.batches(ctx) {
-		if failed := l.answer(); failed != nil {
+		failed := l.answer()
+		err = l.err
+		if l.long() {
+			l.lineBatch = newLineBatch(len(l.columns))
+		}
+		l.free <- l.lineBatch // which has room for all
+		l.asked.Done()
+		if failed != nil {
 			return failed
 		}
-		err = l.err
-		l.free <- l.lineBatch // which has room for all
 	}
 	if err == nil { // the last batch has one, unless it did not come
 		err = ctx.Err()
@@ -245,7 +253,7 @@ func (l *lineProber) batches(ctx context.Context) <-chan *lineBatch {
 	full := make(chan *lineBatch)
 	l.free = make(chan *lineBatch, atOnce)
 	for range atOnce {
-		l.free <- &lineBatch{keys: make([][]byte, len(l.columns)), parts: make([][]part, len(l.columns))}
+		l.free <- newLineBatch(len(l.columns))
 	}
 	go func() {
 		defer close(full)
@@ -259,7 +267,8 @@ func (l *lineProber) batches(ctx context.Context) <-chan *lineBatch {
 			}
 			b.err = b.fill(l.in, l.direct)
 			b.more = b.err == nil && l.in.Ready()
-			last := b.err != nil // b is not the goroutine's any more once it is sent
+			last, long := b.err != nil, b.long() // b is not the goroutine's any more once it is sent
+			l.asked.Add(1)
 			select {
 			case full <- b:
 			case <-ctx.Done():
@@ -268,10 +277,19 @@ func (l *lineProber) batches(ctx context.Context) <-chan *lineBatch {
 			if last {
 				return
 			}
+			if long {
+				l.asked.Wait()
+			}
 		}
 	}()
 	return full
 }
+
+func newLineBatch(columns int) *lineBatch {
+	return &lineBatch{keys: make([][]byte, columns), parts: make([][]part, columns)}
+}
+
+func (b *lineBatch) long() bool { return len(b.text) > longBatch }
 
 func (b *lineBatch) empty() {
 	b.text, b.ends, b.lines = b.text[:0], b.ends[:0], b.lines[:0]

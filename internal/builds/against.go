@@ -76,13 +76,29 @@ func NewKnown(files []*source.File, key string, o keys.Options, threads int) (*K
 }
 
 // KnownOf returns the known keys in the files for a merge of partial filters like f, whose
-// key columns they have.
+// key columns they have. Values of another class are cast. Those that do not fit are NULL,
+// as the builds would have failed at them otherwise.
 func KnownOf(f *filters.Filter, files []*source.File, threads int) (*Known, error) {
 	o, err := f.KeyOptions()
 	if err != nil {
 		return nil, err
 	}
-	return NewKnown(files, strings.Join(f.KeyNames(), ","), o, threads)
+	columns, err := keys.ParseColumns(strings.Join(f.KeyNames(), ","))
+	if err == nil && len(files) > 0 {
+		var enc *keys.Encoder
+		if enc, err = keys.NewEncoder(files[0].Schema(), columns, keys.Options{Rule: o.Rule}); err == nil {
+			for i, class := range enc.Classes() {
+				if want := o.Classes[i]; class != want && !(class.Numeric() && want.Numeric()) {
+					columns[i].Cast = keys.TypeOf(want)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.NullMisfits = true
+	return NewKnown(files, keys.ColumnsString(columns), o, threads)
 }
 
 // SetProgress makes the call that reads the known keys call fn with the number of rows of
@@ -334,6 +350,10 @@ func (k *Known) merge(ctx context.Context, f *filters.Filter, parts []part, most
 	s, err := k.ask(ctx, f, room(most, f.Bytes()))
 	if err != nil {
 		return KnownFigures{}, err
+	}
+	if want := parts[0].about.Facts().Exceptions.Known; s.known != want {
+		return KnownFigures{}, faults.Mismatch(fault.At{File: parts[0].name}, "known keys that can be read", fmt.Sprint(want), fmt.Sprint(s.known)).
+			WithHint("give the builds known keys in Parquet or Arrow, with the type of the IDs")
 	}
 	for values := range members.Values {
 		for _, h := range values {

@@ -58,6 +58,9 @@ func (r *running) conclude(ctx context.Context) (Report, error) {
 func (r *running) report(ctx context.Context) (Report, error) {
 	t := r.tally
 	fpr := t.measured(r.fprPredicted)
+	if f := r.held.filter; f != nil && f.Facts().Exceptions != nil {
+		fpr.Low = 0 // the log may have many of the keys that are exceptions
+	}
 	rep := Report{
 		Plan: r.plan, Strategy: r.strategy, FPRAsked: r.fprAsked, FPRPredicted: r.fprPredicted,
 		RowsIn: t.rowsIn.Load(), RowsWhere: t.rowsWhere.Load(), RowsOut: t.rowsOut.Load(), KeysNull: t.keysNull.Load(),

@@ -40,11 +40,11 @@ type Batch struct {
 	misfits []uint32 // rows with a value that does not fit its cast
 	lenient bool     // misfits count as NULLs
 
-	shared     bool      // data belongs to the record or the page
-	own        []byte    // the batch's own buffer while data is shared
-	sharedInts bool      // ints belongs to the page
-	ownInts    []uint64  // the batch's own buffer while ints is shared
-	spare      [2][]byte // for rules under which keys grow: the next data, and one key
+	shared     bool     // data belongs to the record or the page
+	own        []byte   // the batch's own buffer while data is shared
+	sharedInts bool     // ints belongs to the page
+	ownInts    []uint64 // the batch's own buffer while ints is shared
+	spare      []byte   // the next data, for rules under which keys grow
 }
 
 // Ints returns the keys as 64-bit integers, in two's complement if negative. ok is
@@ -217,7 +217,7 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 }
 
 // maxParent is the longest parent domain that is asked for, in bytes: no longer one can be
-// resolved, and no text may ask for hashes whose number or length it chooses.
+// resolved, and the work for a row must not grow with the square of its length.
 const maxParent = 253
 
 // Asked returns the hashes to ask a set about the keys that were made under the rule, and,
@@ -232,10 +232,9 @@ func (b *Batch) Asked(h bloom.Hash, rule Rule, hashes []uint64, positions []uint
 	for i := range b.Rows {
 		host := b.bytes(i)
 		hashes, positions = append(hashes, h.Sum(host)), append(positions, uint32(i))
+		host = host[max(len(host)-maxParent-1, 0):] // where the first of its parents is short enough
 		for host = urlform.Parent(host); len(host) > 0; host = urlform.Parent(host) {
-			if len(host) <= maxParent {
-				hashes, positions = append(hashes, h.Sum(host)), append(positions, uint32(i))
-			}
+			hashes, positions = append(hashes, h.Sum(host)), append(positions, uint32(i))
 		}
 	}
 	return hashes, positions
@@ -301,15 +300,12 @@ func (b *Batch) raise(i, n int) {
 func (b *Batch) normalise(r Rule) {
 	out := b.data[:0] // in place, where keys do not grow
 	if r&urlRules != 0 {
-		out = b.spare[0][:0]
+		out = b.spare[:0]
 	}
 	start, n := 0, 0
 	for i, end := range b.ends {
-		key, ok := r.apply(b.data[start:end], b.spare[1])
+		key, ok := r.apply(b.data[start:end], out[len(out):])
 		start = end
-		if r&urlRules != 0 {
-			b.spare[1] = key
-		}
 		if !ok {
 			b.void, b.unfit = append(b.void, b.Rows[i]), append(b.unfit, b.Rows[i])
 			continue
@@ -319,7 +315,7 @@ func (b *Batch) normalise(r Rule) {
 		n++
 	}
 	if r&urlRules != 0 {
-		b.spare[0] = b.data
+		b.spare = b.data
 	}
 	b.data, b.ends, b.Rows = out, b.ends[:n], b.Rows[:n]
 }

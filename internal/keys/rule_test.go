@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 )
@@ -387,6 +389,32 @@ func TestRuleOfCompositeKeys(t *testing.T) {
 	for i := range batch.Rows {
 		if got := string(batch.Append(nil, i)); got != want {
 			t.Errorf("key %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// A host is asked with its parents of up to 253 bytes, in time that grows with its length.
+func TestParentsOfLongHosts(t *testing.T) {
+	var hash bloom.Hash
+	for _, host := range []string{
+		"a.b", strings.Repeat("a.", 200) + "b", strings.Repeat("abc.", 100) + "b", "a" + strings.Repeat(".b", 127), strings.Repeat("a", 300) + ".b",
+		strings.Repeat("a.", 200) + strings.Repeat("b", 260), strings.Repeat("a.", 1e5) + "1", strings.Repeat("a.", 1e5) + strings.Repeat("1", 1e5) + "b",
+	} {
+		want := []uint64{hash.Sum([]byte(host))}
+		for at := max(len(host)-254, 0); at < len(host); at++ {
+			if host[at] == '.' && host[len(host)-1] != '1' {
+				want = append(want, hash.Sum([]byte(host[at+1:])))
+			}
+		}
+		plain := append(binary.LittleEndian.AppendUint32(nil, uint32(len(host))), host...)
+		var b keys.Batch
+		b.SetBytes(plain, 1, keys.URLHost)
+		began := time.Now()
+		if got, _ := b.Asked(hash, keys.URLHost, nil, nil); !slices.Equal(got, want) {
+			t.Errorf("%.10s… of %d bytes: %d hashes, want %d", host, len(host), len(got), len(want))
+		}
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("%.10s… of %d bytes: %v", host, len(host), d)
 		}
 	}
 }

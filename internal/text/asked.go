@@ -46,14 +46,24 @@ func ask(rc io.ReadCloser, name string, format Format, memory int64) (asked, err
 // Ready reports whether the next row is certainly in memory, so that Next will not wait for
 // it.
 func (a asked) Ready() bool {
+	_, ok := a.next()
+	return ok
+}
+
+// next returns the next line that is not empty, if all of it is in memory.
+func (a asked) next() (line []byte, ok bool) {
 	l := a.l
+	if rest := l.buf[l.from:]; bytes.HasPrefix(rest, []byte("\n")) || bytes.HasPrefix(rest, []byte("\r\n")) {
+		line, _, ok = bytes.Cut(bytes.TrimLeft(rest, "\r\n"), []byte("\n"))
+		return line, ok
+	}
 	i := bytes.IndexByte(l.buf[l.seen:], '\n')
 	if i < 0 {
 		l.seen = len(l.buf)
-		return false
+		return nil, false
 	}
 	l.seen += i // Next need not search again
-	return true
+	return l.buf[l.from:l.seen], true
 }
 
 // Close closes the input.
@@ -127,9 +137,9 @@ func (t *Rows) Next() ([]byte, error) {
 
 // Ready is like that of Objects. A row with quotes may go on in the next line.
 func (t *Rows) Ready() bool {
-	ready := t.asked.Ready()
+	line, ready := t.asked.next()
 	if _, quotes := t.rows.(*csvRows); quotes && ready {
-		return bytes.IndexByte(t.l.buf[t.l.from:t.l.seen], '"') < 0
+		return bytes.IndexByte(line, '"') < 0
 	}
 	return ready
 }
