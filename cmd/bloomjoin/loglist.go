@@ -2,9 +2,25 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/keyindex"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // With a list of inputs, a run opens one file of each schema to check keys and columns,
@@ -90,4 +106,214 @@ func (r *logRun) share(ctx context.Context) ([]inputs.Piece, error) {
 		return r.list.Share(ctx, r.shard)
 	}
 	return r.out.Run.ListedPieces(ctx, r.list, r.shard)
+}
+
+// A run over a list with an index does not open the files that hold none of its keys. Output
+// and manifests are those of a run that reads these files: where they depend on more than the
+// rows with a key, the index is not used. (Statistics may lack the number of NULLs. A run that
+// prunes a row group by such statistics counts none; the index has the number.)
+
+// sought are the keys that a run looks for in the log.
+type sought struct {
+	columns string
+	classes []string
+	rule    keys.Rule
+	hashes  func(ctx context.Context, most int) (hashes []uint64, ok bool, err error)
+	why     string // why files without these keys must be read, too; empty: they need not be
+}
+
+// soughtByScan returns the keys of a scan: those of its first filter, whose rows without a
+// key are counted, if a row must pass it.
+func soughtByScan(o *keyscan.Options) sought {
+	m := o.Match[0]
+	f := (*filters.Filter)(m.Filter)
+	switch {
+	case m.NoMatch || o.Any && len(o.Match) > 1:
+		return sought{why: "rows need not pass the first filter"}
+	case f.Kind() != filters.KindExact:
+		return sought{why: "the filter is not exact, so its keys are not known"}
+	}
+	columns := m.Key
+	if columns == "" {
+		columns = strings.Join(f.KeyNames(), ",")
+	}
+	parsed, err := keys.ParseColumns(columns)
+	if err != nil {
+		return sought{why: "the key columns are not those of the index"}
+	}
+	rule, err := keys.RuleOf(f.Normal())
+	if err != nil {
+		return sought{why: "the filter has keys of another version"}
+	}
+	return sought{columns: keys.ColumnsString(parsed), classes: f.KeyClasses(), rule: rule, hashes: func(_ context.Context, most int) (all []uint64, ok bool, err error) {
+		if f.Exact().Len() > uint64(most) {
+			return nil, false, nil
+		}
+		hash := keyindex.Hash()
+		f.Exact().Values(func(values []uint64, _ bool) bool {
+			some := make([]uint64, len(values))
+			hash.Sum64(some, values)
+			all = append(all, some...)
+			return true
+		})
+		return all, true, nil
+	}}
+}
+
+// soughtByJoin returns the keys of a join: those of its IDs, if each row of the answer has one.
+func soughtByJoin(j *joins.Join, o *joins.Options) sought {
+	if o.Type != joins.Semi && o.Type != joins.Inner {
+		return sought{why: fmt.Sprintf("a join of type %s reads all of the log", o.Type)}
+	}
+	columns, classes, rule := j.LogKey()
+	return sought{columns: columns, classes: classes, rule: rule, hashes: func(ctx context.Context, most int) ([]uint64, bool, error) {
+		return j.IDHashes(ctx, keyindex.Hash(), most)
+	}}
+}
+
+// openIndex opens the index of the list, if it has one.
+func (r *logRun) openIndex(ctx context.Context, list string) (err error) {
+	if list == "-" || r.verb == "plan" {
+		return nil
+	}
+	r.index, err = keyindex.Open(ctx, r.Store(), keyindex.NameOf(list))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, fs.ErrPermission): // as some stores say of what is not there
+		if r.Verbose {
+			r.Say("  the index of the list is not used: %v", err)
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	return r.index.Of(r.list)
+}
+
+// leaveUnread returns what of a share of the list is to be read. The rest holds none of the
+// keys, and is left to the output.
+func (r *logRun) leaveUnread(ctx context.Context, share []inputs.Piece) ([]inputs.Piece, error) {
+	if r.index == nil || len(share) == 0 {
+		return share, nil
+	}
+	hashes, why, err := r.soughtHashes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
+		if r.Verbose {
+			r.Say("  the index of the list is not used: %s", why)
+		}
+		return share, nil
+	}
+	units := make([]keyindex.Unit, len(share))
+	for i := range share {
+		if err := r.index.Agrees(&share[i].Input); err != nil {
+			return nil, err
+		}
+		units[i] = r.index.File(share[i].Input.Number())
+	}
+	may, err := r.index.Probe(ctx, units, hashes)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.keepDoubtful(ctx, share, may); err != nil {
+		return nil, err
+	}
+	var read []inputs.Piece
+	for i, p := range share {
+		if may[i] {
+			read = append(read, p)
+		} else {
+			r.out.Unread = append(r.out.Unread, output.Unread{Piece: p, KeysNull: r.index.Nulls(p.Input.Number(), p.Lo, p.Hi)})
+		}
+	}
+	if r.Verbose {
+		r.Say("  the index of the list: %s not opened", words.Things(len(r.out.Unread), "file"))
+	}
+	return read, nil
+}
+
+// soughtHashes returns the hashes of the keys that the run looks for, or why the index is not
+// asked for them.
+func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string, err error) {
+	s := &r.sought
+	switch {
+	case s.why != "":
+		return nil, s.why, nil
+	case s.hashes == nil:
+		return nil, "there are no keys", nil
+	case r.out.WriteEmpty || r.out.TargetSize > 0:
+		return nil, "files of the output depend on inputs without rows", nil
+	}
+	if why := r.index.Unfit(s.columns, s.classes, s.rule); why != "" {
+		return nil, why, nil
+	}
+	most := r.index.MostKeys()
+	hashes, ok, err := s.hashes(ctx, most)
+	if err == nil && !ok {
+		why = fmt.Sprintf("the keys are more than %s, or can be read only once", words.Count(most))
+	}
+	return hashes, why, err
+}
+
+// keepDoubtful sets may of pieces that are read although they have no key: those whose figures
+// are not known; those whose file has another size or identity than was listed; and, if they
+// share an output file, the first of each schema and format: the output takes metadata and
+// compression from the first, and depends on whether the others differ.
+func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
+	if !r.count && !r.out.IsDir(ctx) {
+		seen := map[string]bool{}
+		for i := range share {
+			in := &share[i].Input
+			like := string(in.Format) + in.Schema
+			may[i], seen[like] = may[i] || !seen[like], true
+		}
+	}
+	conditions := r.opening.Where != ""
+	var work errgroup.Group
+	work.SetLimit(max(objects.Concurrency(r.Store(), share[0].Input.Name), runtime.GOMAXPROCS(0)))
+	for i := range share {
+		p := &share[i]
+		unknown := false
+		for _, g := range p.Input.Groups[p.Lo:p.Hi] {
+			unknown = unknown || g[0] < 0
+		}
+		if unknown || conditions && r.index.Nulls(p.Input.Number(), p.Lo, p.Hi) > 0 {
+			may[i] = true
+		}
+		if may[i] {
+			continue
+		}
+		work.Go(func() error {
+			if err := stopped.Err(ctx); err != nil {
+				return err
+			}
+			o, err := r.Store().Stat(ctx, p.Input.Name)
+			may[i] = err != nil || o.Size != p.Input.Size || o.Identity == "" || o.Identity != p.Input.Identity
+			return nil // what is wrong shows when it is opened
+		})
+	}
+	return work.Wait()
+}
+
+// unreadRows returns the rows of the pieces that were not read, and how many have no key.
+func (r *logRun) unreadRows() (rows, nulls int64) {
+	for _, u := range r.out.Unread {
+		rows, nulls = rows+u.RowsIn(), nulls+u.KeysNull
+	}
+	return rows, nulls
+}
+
+// addUnread adds the pieces that were not read to a report, without their rows.
+func (r *logRun) addUnread(rep *scanReport) {
+	if r.index == nil {
+		return
+	}
+	n := len(r.out.Unread)
+	rep.FilesUnread = &n
+	for _, u := range r.out.Unread {
+		rep.RowGroups, rep.RowGroupsSkipped = rep.RowGroups+int64(u.Hi-u.Lo), rep.RowGroupsSkipped+int64(u.Hi-u.Lo)
+	}
 }

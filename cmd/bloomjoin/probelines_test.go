@@ -18,6 +18,8 @@ func (r *longRows) Next() ([]byte, error) {
 }
 func (*longRows) Ready() bool                     { return true }
 func (*longRows) Line() int                       { return 1 }
+func (*longRows) Offset() int64                   { return 0 }
+func (*longRows) Resume(int)                      {}
 func (*longRows) Value(int) ([]byte, bool, error) { return nil, false, nil }
 func (*longRows) Close() error                    { return nil }
 
