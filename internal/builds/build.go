@@ -333,12 +333,6 @@ func (p *Plan) classes(columns []keys.Column) error {
 	return nil
 }
 
-// isText reports whether values of a class are text or binary.
-func isText(class string) bool {
-	_, fixed := keys.FixedWidth(keys.Class(class))
-	return fixed || class == string(keys.Bytes)
-}
-
 // readAs describes how the keys of a text file are read.
 func readAs(f *source.File, enc *keys.Encoder) string {
 	as := string(f.Format())

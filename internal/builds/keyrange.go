@@ -64,3 +64,9 @@ func rangeOf(set *exact.Set) *keys.Bounds {
 	}
 	return b
 }
+
+// isText reports whether values of a class are text or binary.
+func isText(class string) bool {
+	_, fixed := keys.FixedWidth(keys.Class(class))
+	return fixed || class == string(keys.Bytes)
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
@@ -187,29 +186,6 @@ func combinable(parts []part) error {
 		}
 	}
 	return several(errs)
-}
-
-// sameKeys refuses a partial filter, and filters over different kinds of key.
-func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
-	x, y := a.Facts(), b.Facts()
-	at := fault.At{File: name}
-	switch {
-	case !b.Sealed():
-		return faults.Mismatch(at, n.One, "a finished "+n.One, "a partial one").WithHint("merge the partial %s of its build first", n.Many)
-	case x.NormalForm != y.NormalForm:
-		return faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm).
-			WithHint("build the %s with the same version of bloomjoin", n.Many)
-	case x.Rule != y.Rule:
-		return faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the %s", n.One).
-			WithHint("build one of them again, with the other's {Normalize}")
-	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
-		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
-			WithHint("combine %s over keys of one type; build one of them again with %s", n.Many, n.Typed)
-	case x.Params.Hash != y.Params.Hash:
-		return faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String()).
-			WithHint("build one of them again")
-	}
-	return nil
 }
 
 // descend returns the header of a filter made from others. Except for a
