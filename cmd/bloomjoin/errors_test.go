@@ -20,9 +20,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
-const errorsPage = "../../docs/errors.md"
+// Where the texts are: usageTexts has those of wrong usage, which explain themselves.
+const (
+	errorsPage = "../../docs/errors.md"
+	usageTexts = "testdata/usage.txt"
+)
 
-var update = flag.Bool("update", false, "rewrite docs/errors.md")
+var update = flag.Bool("update", false, "rewrite the texts of errors")
 
 // errorGroup is a section of docs/errors.md.
 type errorGroup struct {
@@ -44,24 +48,29 @@ func errorGroups() []errorGroup {
 	return slices.Concat(usageErrors(), idErrors(), keyErrors(), logErrors(), filterErrors(), outputErrors(), limitErrors())
 }
 
-// TestErrors compares the output of every case with docs/errors.md, which -update
-// rewrites. It also checks that each error says where, what was wanted and what
+// TestErrors compares the output of every case with docs/errors.md or, for the first group,
+// with testdata/usage.txt, which -update rewrites. It also checks that each error says where, what was wanted and what
 // to do.
 func TestErrors(t *testing.T) {
 	if runtime.GOOS != "linux" || strconv.IntSize < 64 {
 		t.Skip("the page has the texts of 64-bit Linux")
 	}
-	page, err := filepath.Abs(errorsPage)
+	home, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := t.TempDir()
 	makeErrorFiles(t, template)
-	var b strings.Builder
 	groups, seen := errorGroups(), map[string]bool{}
-	writeErrorsHead(&b, groups)
-	for _, g := range groups {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", g.title, g.about)
+	var page, usage strings.Builder
+	writeErrorsHead(&page, groups[1:])
+	for i, g := range groups {
+		b := &page
+		if i == 0 {
+			b = &usage
+		} else {
+			fmt.Fprintf(b, "\n## %s\n\n%s\n", g.title, g.about)
+		}
 		for _, c := range g.cases {
 			if seen[c.about] {
 				t.Errorf("two cases are called %q", c.about)
@@ -70,26 +79,32 @@ func TestErrors(t *testing.T) {
 			t.Run(c.about, func(t *testing.T) {
 				text := c.run(t, template)
 				c.check(t, text)
-				fmt.Fprintf(&b, "\n### %s\n\n```console\n$ %s\n%s\nexit %d\n```\n", c.about, c.shown(), text, c.exit)
+				fmt.Fprintf(b, "\n### %s\n\n```console\n$ %s\n%s\nexit %d\n```\n", c.about, c.shown(), text, c.exit)
 			})
 		}
 	}
-	if t.Failed() {
-		return
+	if !t.Failed() {
+		comparePage(t, filepath.Join(home, errorsPage), page.String())
+		comparePage(t, filepath.Join(home, usageTexts), usage.String())
 	}
+}
+
+// comparePage compares a file with what it should have, or rewrites it.
+func comparePage(t *testing.T, name, want string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(b.String()), 0o666); err != nil {
+		if err := os.WriteFile(name, []byte(want), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	old, err := os.ReadFile(page)
+	old, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(old) != b.String() {
-		t.Errorf("docs/errors.md differs from what the command prints: %s\nIf the texts are right, rewrite it: go test ./cmd/bloomjoin -run TestErrors -update",
-			firstDifference(string(old), b.String()))
+	if string(old) != want {
+		t.Errorf("%s differs from what the command prints: %s\nIf the texts are right, rewrite it: go test ./cmd/bloomjoin -run TestErrors -update",
+			name, firstDifference(string(old), want))
 	}
 }
 
@@ -267,7 +282,7 @@ func writeErrorsHead(b *strings.Builder, groups []errorGroup) {
 # Errors
 
 What each error looks like, and what to do: %d mistakes, each with its command, text and exit code.
-Search this page for the words that you see on your screen.
+Search this page for the words that you see on your screen. Wrong usage (exit code 64) is not here: its text says what to do.
 
 An error reads from the outside in: the file, the place in it, the problem, what was wanted, what was found, and in
 parentheses what to do next.

@@ -8,8 +8,7 @@ func usageErrors() []errorGroup {
 	const build, scan, join = "bloomjoin build --key user_id ", "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
 	usage := func(about, cmd string) errorCase { return errorCase{about: about, cmd: cmd, exit: session.ExitUsage} }
 	return []errorGroup{{
-		"The command line",
-		"Found before any input is opened; `bloomjoin COMMAND --help` lists its flags.",
+		"The command line", "",
 		[]errorCase{
 			usage("A command is mistyped", "bloomjoin joim --ids ids.csv --on user_id -o out.parquet logs"),
 			usage("A flag is mistyped", "bloomjoin join --idz ids.csv --on user_id -o out.parquet logs"),
