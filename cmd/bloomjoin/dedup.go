@@ -76,7 +76,7 @@ Text and Arrow streams pass as they come; Parquet and Arrow files are copied. Wi
 		f.Float64Var(&o.fpr, "fpr", 0.001, "`RATE` of rows that may be wrongly dropped")
 		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: read the input again, and compare the keys themselves")
 		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows older than the window, too far ahead or without a time: keep, drop or error")
-		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` a row further ahead of the newest does not move the window (default: any does)")
+		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` a row further ahead of the newest, in whole slots, does not move the window (default: any does)")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (default of streams: standard output)")
@@ -337,7 +337,7 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 			return err
 		}
 	} else {
-		j.Sample = dedups.NewSample(r.params)
+		j.Sample = dedups.NewSample(r.params, r.room)
 	}
 	if j.Ring == nil {
 		j.Ring = ring.New(r.params)

@@ -204,7 +204,7 @@ func TestLikeMap(t *testing.T) {
 				}
 				var drop []uint32
 				if c.rounds == 0 {
-					j := Judge{Ring: ring.New(p), Late: late, Sample: NewSample(p)}
+					j := Judge{Ring: ring.New(p), Late: late, Sample: NewSample(p, 0)}
 					read(nil, func(int64) (err error) {
 						if drop, err = j.Drop(&rows, drop[:0]); err == nil {
 							sel.Drop(sel.Next(group(0), rows.Len), drop)
@@ -314,7 +314,7 @@ func TestWronglyDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []int{0, 5} {
-		s := NewSample(p)
+		s := NewSample(p, 0)
 		s.k = k
 		j := Judge{Ring: ring.New(p), Late: Keep, Sample: s}
 		r := Rows{At: make([]uint32, 1), Hashes: make([]uint64, 1), Slots: make([]int64, 1), Len: 1}
@@ -340,7 +340,8 @@ func TestWronglyDropped(t *testing.T) {
 // A sample stays within its size, and forgets what has left the window first.
 func TestSampleShrinks(t *testing.T) {
 	p := ring.Params{Slots: 2, Width: time.Second}
-	s := NewSample(p)
+	const sampled = 1 << 18
+	s := NewSample(p, 4*sampleBytes*sampled)
 	r := &Rows{}
 	v := make([]ring.Verdict, 1<<12)
 	i := uint64(0)
@@ -435,6 +436,12 @@ func TestStateFile(t *testing.T) {
 	if cut = *again.Find("cut"); cut.Check("cut", strings.NewReader("ab"), 2) == nil || cut.Check("cut", strings.NewReader("a\n"), 2) != nil {
 		t.Error("a line that was not complete")
 	}
+	if err := again.Read("cr", strings.NewReader("a\rb\r"), 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Find("cr").Check("cr", strings.NewReader("a\rb\r"), 4); err != nil {
+		t.Error(err)
+	}
 	if err := again.Commit(ctx, r); err != nil {
 		t.Fatal(err)
 	}
@@ -453,6 +460,15 @@ func TestAppended(t *testing.T) {
 	}
 	if _, err := OpenAppended(out); err == nil {
 		t.Error("opened twice")
+	}
+	if err := errors.Join(a.named(), os.Rename(out, out+".moved")); err != nil {
+		t.Error(err)
+	}
+	if err := a.named(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a removed file:", err)
+	}
+	if err := os.Rename(out+".moved", out); err != nil {
+		t.Error(err)
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)

@@ -181,7 +181,7 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	if _, err := in.ReadAt(b[:], d.Offset-1); err != nil {
 		return err
 	}
-	if b[0] != '\n' && b[1] != '\n' && b[1] != '\r' {
+	if b[0] != '\n' && b[0] != '\r' && b[1] != '\n' && b[1] != '\r' {
 		at.Line = d.Line
 		return faults.Corrupt(at, "a line that was not complete when it was read").WithHint("let the program that writes the input append whole lines")
 	}
