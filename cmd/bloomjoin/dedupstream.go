@@ -45,7 +45,7 @@ type dedupStream struct {
 	inputs  []string     // empty: standard input
 	spill   *spill.Bytes // standard input, if it is read several times
 	format  string       // known after the first input was opened
-	header  []byte       // of CSV and TSV, written
+	header  []byte       // of CSV and TSV, written, without its line end
 	out     io.Writer
 	file    *dedups.Appended // with a state
 	src     storage.Reader   // the current input, if it is a file
@@ -351,6 +351,9 @@ type textBatch struct {
 
 // text passes on rows of text as they are.
 func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guessed bool, fn func(*passing) error) error {
+	if s.format == probeLines && len(s.of.Time) > 0 {
+		return flags.Usagef("--time %s: a line is one value, the key (for lines of CSV, add --format csv)", s.o.time)
+	}
 	columns := slices.Concat(s.of.Key, s.of.Time)
 	rows, base, err := s.openText(in, name, columns, guessed)
 	if err != nil {
@@ -514,19 +517,23 @@ func (s *dedupStream) writeHeader(name string, header []byte) error {
 	if len(header) == 0 || !s.writing {
 		return nil
 	}
-	header = append(bytes.TrimRight(slices.Clone(header), "\r\n"), '\n')
+	names := bytes.TrimRight(header, "\r\n")
 	if s.header == nil && s.state != nil && s.state.Length > 0 {
-		var err error
-		if s.header, err = s.file.Start(len(header)); err != nil {
+		start, err := s.file.Start(len(names) + 1)
+		if err != nil {
 			return err
 		}
+		s.header = bytes.TrimRight(start, "\r\n")
 	}
 	if s.header == nil {
-		s.header = header
+		s.header = slices.Clone(names)
+		if len(names) == len(header) {
+			header = append(s.header, '\n')
+		}
 		_, err := s.out.Write(header)
 		return err
 	}
-	if !bytes.Equal(header, s.header) {
+	if !bytes.Equal(names, s.header) {
 		return faults.Mismatch(fault.At{File: name}, "header", "that of the rows before", "another").WithHint("give files with the same columns")
 	}
 	return nil
