@@ -448,6 +448,10 @@ func TestStateFile(t *testing.T) {
 	if err := s.Commit(ctx, r); !errors.Is(err, storage.ErrChanged) {
 		t.Error(err)
 	}
+	late := &State{store: hidden{storage.Local()}, name: name} // a run that saw no state when it began to commit
+	if err := late.Commit(ctx, r); !errors.Is(err, storage.ErrChanged) {
+		t.Error(err)
+	}
 }
 
 // A second run cannot write to an output, and what was never begun leaves nothing.
@@ -517,4 +521,11 @@ func TestAppended(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// hidden opens nothing.
+type hidden struct{ storage.Storage }
+
+func (hidden) Open(context.Context, storage.Object) (storage.Reader, error) {
+	return nil, fs.ErrNotExist
 }

@@ -92,7 +92,9 @@ func (s *State) Commit(ctx context.Context, r *ring.Ring) error {
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	if err := w.Commit(s.last != nil); err != nil {
+	if err := w.Commit(s.last != nil); errors.Is(err, fs.ErrExist) {
+		return s.changed()
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.last, err = s.stored(ctx)
@@ -116,9 +118,13 @@ func (s *State) stored(ctx context.Context) (last []byte, err error) {
 func (s *State) unchanged(ctx context.Context) error {
 	last, err := s.stored(ctx)
 	if err == nil && !bytes.Equal(last, s.last) {
-		return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
+		return s.changed()
 	}
 	return err
+}
+
+func (s *State) changed() error {
+	return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
 }
 
 // Agree returns an error if the state was made with other options or, unless classes is nil, keys.
