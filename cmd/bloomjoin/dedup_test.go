@@ -194,7 +194,7 @@ func TestDedup(t *testing.T) {
 				if from := works(t, "", append(line, at("all."+format))...); from != got {
 					t.Errorf("%v: %s: another answer from a file", line, format)
 				}
-				if format == "csv" && !strings.HasPrefix(got, "n,id,at\n") {
+				if format == "csv" && !strings.HasPrefix(got, "n,id,at\r\n") {
 					t.Errorf("header %.20q", got)
 				}
 			}
@@ -421,7 +421,7 @@ func TestDedupTables(t *testing.T) {
 	}
 	sourcetest.Write(t, at("other/c.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "at", Values: clickRecord(rows[:1], 0).Column(2)}))
 	other := append(line("4.parquet")[:len(line(""))-1], at("other"))
-	if _, said, code := called(t, "", other...); code != session.ExitFailed || !strings.Contains(said, "want [bytes], got [integer]") {
+	if _, said, code := called(t, "", other...); code != session.ExitFailed || !strings.Contains(said, "want bytes (the inputs before), got integer") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	both := []string{"dedup", "--key", "id", "-o", at("both.parquet"), at("log/a.parquet"), at("other/c.parquet")}

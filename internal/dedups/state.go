@@ -67,6 +67,9 @@ func LoadState(ctx context.Context, store storage.Storage, name string, most uin
 		e := faults.Mismatch(fault.At{File: name}, "kind of state", "that of a run of the command", "another")
 		return nil, nil, e.WithHint("name the file that {State} has written")
 	}
+	if s.Length < 0 || slices.ContainsFunc(s.Inputs, func(d Done) bool { return d.Offset < 0 }) {
+		return nil, nil, faults.Corrupt(fault.At{File: name}, "a state with a negative length")
+	}
 	s.last, err = s.stored(ctx)
 	return s, r, err
 }
@@ -127,14 +130,10 @@ func (s *State) changed() error {
 	return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
 }
 
-// Agree returns an error if the state was made with other options or, unless classes is nil, keys.
-func (s *State) Agree(options string, classes []string) error {
-	at := fault.At{File: s.name}
+// Agree returns an error if the state was made with other options.
+func (s *State) Agree(options string) error {
 	if s.Options != options {
-		return faults.Mismatch(at, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
-	}
-	if classes != nil && len(s.Classes) > 0 && !slices.Equal(s.Classes, classes) {
-		return faults.Mismatch(at, "key class of the state", fmt.Sprint(s.Classes), fmt.Sprint(classes)).WithHint("cast the key with COL::TYPE, or give another {State}")
+		return faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
 	}
 	return nil
 }
