@@ -29,7 +29,7 @@ const (
 	mostHead = 64 << 20
 )
 
-// head is what a state says beside the bits.
+// head is what a state has besides the bits.
 type head struct {
 	Params
 	Newest int64           `json:"newest"`
