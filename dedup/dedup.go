@@ -1,6 +1,6 @@
-// Package dedup says which rows of a stream have a key that came before, within a window of time,
-// in memory that does not grow: a ring of Bloom filters, one for each slot of the window, of
-// which the oldest is dropped whole.
+// Package dedup finds the rows of a stream whose key came before within a window of time. Its
+// memory does not grow: a ring has a Bloom filter for each slot of the window, and drops the
+// oldest one whole.
 //
 //	New ──► Ring ── Seen(keys, times) ──► a mask: rows to drop
 //	             ── Save ──► bytes ── Load ──► Ring

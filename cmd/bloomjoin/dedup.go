@@ -71,12 +71,12 @@ Text and Arrow streams pass as they come; Parquet and Arrow files are copied. Wi
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
 		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, of which the oldest is dropped whole; at most 64")
-		f.Var(&o.expect, "expect", "`N` distinct keys in a window (of files without --time: by their rows)")
+		f.Var(&o.expect, "expect", "`N` distinct keys in a window (default of files without --time: their number of rows)")
 		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
 		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` of rows that may be wrongly dropped")
 		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: read the input again, and compare the keys themselves")
 		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows older than the window, too far ahead or without a time: keep, drop or error")
-		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` a row further ahead of the newest does not move the window (default: any does)")
+		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` a row further ahead of the newest, in whole slots, does not move the window (default: any does)")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (default of streams: standard output)")
@@ -112,7 +112,7 @@ type dedupRun struct {
 	counts  dedups.Counts
 	judge   *dedups.Judge // without --exact
 	state   *dedups.State // nil: none
-	classes []string      // of the keys, after the first input
+	classes []string      // of the keys of the inputs so far
 	suspect int
 	rounds  uint64
 }
@@ -150,7 +150,7 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 	if err := flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)); err != nil {
 		return err
 	}
-	if err := o.checkState(cmd.Flags().Changed, r.stream, args); err != nil {
+	if err := o.checkOutput(cmd.Flags().Changed, r.stream, args); err != nil {
 		return err
 	}
 	if err := r.size(cmd); err != nil {
@@ -198,8 +198,11 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 		return flags.Usagef("--normalize %w", err)
 	}
 	if o.time == "" {
+		if cmd.Flags().Changed("time") {
+			return flags.Usagef("--time: want the name of a column")
+		}
 		for _, name := range []string{"window", "slots", "rate", "max-jump", "time-unit"} {
-			if cmd.Flags().Changed(name) || name == "time-unit" && cmd.Flags().Changed("time") {
+			if cmd.Flags().Changed(name) {
 				return flags.Usagef("--time COL is required with --%s: name the column that has the times of the rows", name)
 			}
 		}
@@ -217,8 +220,8 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 	return nil
 }
 
-// checkState checks the flags of the output.
-func (o *dedupFlags) checkState(given func(flag string) bool, stream bool, args []string) error {
+// checkOutput checks the flags of the output and of the state.
+func (o *dedupFlags) checkOutput(given func(flag string) bool, stream bool, args []string) error {
 	if o.out == "" && given("output") {
 		return flags.Usagef("-o: want the name of a file, a directory/, or - for standard output")
 	} else if o.out == "" && stream {
@@ -333,11 +336,12 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 		if len(r.state.Inputs) == 0 { // there was no row
 			j.Ring, r.state.Options, r.state.Classes = nil, r.options(), nil
 		}
-		if err := r.state.Agree(r.options(), nil); err != nil {
+		if err := r.state.Agree(r.options()); err != nil {
 			return err
 		}
+		r.classes = r.state.Classes
 	} else {
-		j.Sample = dedups.NewSample(r.params)
+		j.Sample = dedups.NewSample(r.params, r.room)
 	}
 	if j.Ring == nil {
 		j.Ring = ring.New(r.params)
@@ -352,18 +356,15 @@ func (r *dedupRun) agree(enc *dedups.Encoder, file string) error {
 	for _, c := range enc.Classes() {
 		classes = append(classes, string(c))
 	}
-	if r.state != nil {
-		if err := r.state.Agree(r.options(), classes); err != nil {
-			return err
-		}
-		r.state.Classes = classes
-	}
-	if r.classes == nil {
+	if len(r.classes) == 0 {
 		r.classes = classes
 	}
 	if !slices.Equal(classes, r.classes) {
 		e := faults.Mismatch(keyscan.AtColumns(file, r.of.Key), "key class", strings.Join(r.classes, ", ")+" (the inputs before)", strings.Join(classes, ", "))
 		return e.WithHint("cast the key with {Key COL::TYPE}")
+	}
+	if r.state != nil {
+		r.state.Classes = classes
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func TestDedup(t *testing.T) {
 				if from := works(t, "", append(line, at("all."+format))...); from != got {
 					t.Errorf("%v: %s: another answer from a file", line, format)
 				}
-				if format == "csv" && !strings.HasPrefix(got, "n,id,at\n") {
+				if format == "csv" && !strings.HasPrefix(got, "n,id,at\r\n") {
 					t.Errorf("header %.20q", got)
 				}
 			}
@@ -421,12 +421,67 @@ func TestDedupTables(t *testing.T) {
 	}
 	sourcetest.Write(t, at("other/c.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "at", Values: clickRecord(rows[:1], 0).Column(2)}))
 	other := append(line("4.parquet")[:len(line(""))-1], at("other"))
-	if _, said, code := called(t, "", other...); code != session.ExitFailed || !strings.Contains(said, "want [bytes], got [integer]") {
+	if _, said, code := called(t, "", other...); code != session.ExitFailed || !strings.Contains(said, "want bytes (the inputs before), got integer") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	both := []string{"dedup", "--key", "id", "-o", at("both.parquet"), at("log/a.parquet"), at("other/c.parquet")}
 	if _, said, code := called(t, "", both...); code != session.ExitFailed || !strings.Contains(said, "want bytes (the inputs before), got integer") {
 		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// A table is done if its name and its content are: the rows of an equal one stay to be judged.
+func TestDedupTableNames(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name string, ids ...int64) {
+		sourcetest.Write(t, at(name), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}))
+	}
+	line := func(out string, in ...string) []string {
+		args := []string{"dedup", "--quiet", "--json", "--key", "id", "--expect", "100", "--state", at("s"), "-o", at(out)}
+		for _, name := range in {
+			args = append(args, at(name))
+		}
+		return args
+	}
+	write("a.parquet", 1, 2)
+	write("b.parquet", 1, 2)
+	works(t, "", line("1.parquet", "a.parquet")...)
+	if said := works(t, "", line("2.parquet", "a.parquet", "b.parquet")...); !strings.Contains(said, `"rows_in":2,"duplicates":2`) {
+		t.Error(said)
+	}
+	write("a.parquet", 1, 3)
+	if _, said, code := called(t, "", line("3.parquet", "a.parquet")...); code != session.ExitFailed || !strings.Contains(said, "a.parquet: mismatch: checksum of an input that is done: want ") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if _, said, code := called(t, "1\n", "dedup", "--key", "id", "--time", "at", "--window", "24h", "--expect", "9"); code != session.ExitUsage || !strings.Contains(said, "--time at: a line is one value") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// Line ends stay as they are, also those of headers, which are equal in spite of them.
+func TestDedupLineEnds(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv")
+	for _, end := range []string{"\r", "\r\n", "\n"} {
+		rows, want := "", ""
+		for i, row := range []string{"id,n", "a,1", "b,2", "a,3", "c,4"} {
+			if rows += row + end; i != 3 {
+				want += row + end
+			}
+			if i > 0 {
+				sourcetest.Put(t, in, rows)
+				works(t, "", "dedup", "--quiet", "--key", "id", "--expect", "10", "--state", filepath.Join(dir, "s"), "-o", out, in)
+			}
+		}
+		if got := sourcetest.Get(t, out); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, name := range []string{"s", "out.csv"} {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -45,8 +45,8 @@ type dedupStream struct {
 	inputs  []string     // empty: standard input
 	spill   *spill.Bytes // standard input, if it is read several times
 	format  string       // known after the first input was opened
-	header  []byte       // of CSV and TSV, written
-	out     io.Writer
+	header  []byte       // of CSV and TSV, written, without its line end
+	out     *bufio.Writer
 	file    *dedups.Appended // with a state
 	src     storage.Reader   // the current input, if it is a file
 	known   string           // its name in the state
@@ -91,8 +91,7 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 		if err != nil {
 			return nil, errors.Join(err, s.file.Close())
 		}
-		out := bufio.NewWriterSize(s.file, 256<<10)
-		s.out = out
+		s.out = bufio.NewWriterSize(s.file, 256<<10)
 		return func(err error) error {
 			if err != nil {
 				s.file.Rewind()
@@ -104,9 +103,8 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 		return nil, err
 	}
 	if o.out == "-" {
-		out := bufio.NewWriterSize(s.Stdout, 64<<10)
-		s.out = out
-		return func(err error) error { return cmp.Or(out.Flush(), err) }, nil // rows before an error were answered
+		s.out = bufio.NewWriterSize(s.Stdout, 64<<10)
+		return func(err error) error { return cmp.Or(s.out.Flush(), err) }, nil // also the batches before an error
 	}
 	if _, err := s.Store().Stat(ctx, o.out); err == nil && !s.Force {
 		return nil, fmt.Errorf("%s: %w (--force replaces it)", o.out, publish.ErrExists)
@@ -117,19 +115,15 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 	if err != nil {
 		return nil, err
 	}
-	out := bufio.NewWriterSize(w, 256<<10)
-	s.out = out
+	s.out = bufio.NewWriterSize(w, 256<<10)
 	return func(err error) error {
 		defer func() { _ = w.Abort() }() // nothing after Commit
-		if err = cmp.Or(err, out.Flush()); err != nil {
+		if err = cmp.Or(err, s.out.Flush()); err != nil {
 			return err
 		}
 		return w.Commit(s.Force)
 	}, nil
 }
-
-// flush writes what is buffered.
-func (s *dedupStream) flush() error { return s.out.(*bufio.Writer).Flush() }
 
 // passJudged decides about rows as they come.
 func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
@@ -153,7 +147,7 @@ func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
 			err = s.commit(ctx)
 			next = time.Now().Add(s.o.checkpoint)
 		} else if b.pause {
-			err = s.flush()
+			err = s.out.Flush()
 		}
 		return err
 	})
@@ -171,7 +165,7 @@ func (s *dedupStream) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.flush(); err != nil {
+	if err := s.out.Flush(); err != nil {
 		return err
 	}
 	return s.file.Commit(ctx, s.judge.Ring)
@@ -351,6 +345,9 @@ type textBatch struct {
 
 // text passes on rows of text as they are.
 func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guessed bool, fn func(*passing) error) error {
+	if s.format == probeLines && len(s.of.Time) > 0 {
+		return flags.Usagef("--time %s: a line is one value, the key (for lines of CSV, add --format csv)", s.o.time)
+	}
 	columns := slices.Concat(s.of.Key, s.of.Time)
 	rows, base, err := s.openText(in, name, columns, guessed)
 	if err != nil {
@@ -514,19 +511,23 @@ func (s *dedupStream) writeHeader(name string, header []byte) error {
 	if len(header) == 0 || !s.writing {
 		return nil
 	}
-	header = append(bytes.TrimRight(slices.Clone(header), "\r\n"), '\n')
+	names := bytes.TrimRight(header, "\r\n")
 	if s.header == nil && s.state != nil && s.state.Length > 0 {
-		var err error
-		if s.header, err = s.file.Start(len(header)); err != nil {
+		start, err := s.file.Start(len(names) + 1)
+		if err != nil {
 			return err
 		}
+		s.header = bytes.TrimRight(start, "\r\n")
 	}
 	if s.header == nil {
-		s.header = header
+		s.header = slices.Clone(names)
+		if len(names) == len(header) {
+			header = append(s.header, '\n')
+		}
 		_, err := s.out.Write(header)
 		return err
 	}
-	if !bytes.Equal(header, s.header) {
+	if !bytes.Equal(names, s.header) {
 		return faults.Mismatch(fault.At{File: name}, "header", "that of the rows before", "another").WithHint("give files with the same columns")
 	}
 	return nil

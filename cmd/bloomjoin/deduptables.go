@@ -5,12 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
@@ -85,13 +88,20 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
 	r.all = nil
 	for _, f := range r.files {
-		whole, err := identity(f)
+		d, err := tableDone(f)
 		if err != nil {
 			return false, err
 		}
-		if !slices.ContainsFunc(r.state.Inputs, func(d dedups.Done) bool { return d.Whole == whole }) {
+		before := r.state.Find(d.Name)
+		if before == nil {
 			r.all = append(r.all, f)
-		} else if err := f.Close(); err != nil {
+			continue
+		}
+		if before.Whole != d.Whole {
+			e := faults.Mismatch(fault.At{File: f.Name()}, "checksum of an input that is done", before.Whole, d.Whole)
+			return false, e.WithHint("inputs may be added, not change: give it another name")
+		}
+		if err := f.Close(); err != nil {
 			return false, err
 		}
 	}
@@ -106,10 +116,17 @@ func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
 	return true, r.AlreadyDone(ctx, r.verb, r.o.out, r.start, why)
 }
 
-// identity returns what a state knows a table by.
-func identity(f *source.File) (string, error) {
+// tableDone returns what a state has of a table. Two names are two tables, because the
+// fingerprints of large ones compare their footers alone.
+func tableDone(f *source.File) (d dedups.Done, err error) {
+	if d.Name = f.Name(); !address.IsURL(d.Name) {
+		if d.Name, err = filepath.Abs(d.Name); err != nil {
+			return d, err
+		}
+	}
 	sum, err := f.Fingerprint()
-	return hex.EncodeToString(sum), err
+	d.Whole = hex.EncodeToString(sum)
+	return d, err
 }
 
 // copyTables decides about the rows of the files, and writes those that stay.
@@ -125,7 +142,7 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 		rows += max(p.File.Rows(), 0)
 	}
 	if r.room > 0 {
-		r.room -= rows / 8 // of the selection
+		r.room = max(r.room-rows/8, 1) // without the selection
 	}
 	add, end := r.Progress("reading keys", all)
 	r.end = end
@@ -152,11 +169,11 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 		return nil
 	}
 	for _, f := range r.files {
-		whole, err := identity(f)
+		d, err := tableDone(f)
 		if err != nil {
 			return err
 		}
-		r.state.Inputs = append(r.state.Inputs, dedups.Done{Name: f.Rel(), Whole: whole})
+		r.state.Inputs = append(r.state.Inputs, d)
 	}
 	return r.state.Commit(ctx, r.judge.Ring)
 }

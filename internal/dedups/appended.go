@@ -30,10 +30,26 @@ func OpenAppended(name string) (*Appended, error) {
 	if a.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return nil, err
 	}
-	if err := lock(a.file); err != nil {
+	if err = lock(a.file); err == nil {
+		err = a.named()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: another run is writing to it: %w", name, err), a.file.Close())
 	}
 	return a, nil
+}
+
+// named returns an error if a run that ended since the file was opened has removed it.
+func (a *Appended) named() error {
+	here, err := a.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(a.file.Name())
+	if err == nil && !os.SameFile(here, there) {
+		err = os.ErrNotExist
+	}
+	return err
 }
 
 // Begin compares the output with the state. One that the state does not know must be new or

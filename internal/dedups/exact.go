@@ -12,11 +12,11 @@ import (
 // Rows are dropped exactly in several readings of the input.
 //
 //	Suspects   a ring that records every row finds all keys that may have duplicates
-//	Exact      keeps these keys themselves, and says which rows are duplicates
+//	Exact      compares these keys themselves, and finds the rows that are duplicates
 //
-// A ring that records every row takes each duplicate for seen, and some other rows: so the
-// suspects are a superset of the keys that have duplicates, and what is exact about them is
-// exact. If the keys exceed the budget, rounds share them by hash, a reading each.
+// To a ring that records every row, each duplicate is seen, and some other rows are: so the
+// suspects include all keys that have duplicates. If the keys exceed the budget, they are divided
+// among rounds by hash, and each round reads the input.
 
 // Estimated bytes of an entry, beside the key.
 const (

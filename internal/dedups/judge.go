@@ -44,8 +44,8 @@ func (c *Counts) Add(d Counts) {
 	c.Unjudged += d.Unjudged
 }
 
-// add counts rows, and returns those to drop that have no time, or the error of the first row
-// that cannot be judged.
+// add counts rows, and appends those to drop. With Refuse, the error names a row that cannot be
+// judged.
 func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []uint32) ([]uint32, error) {
 	for i, v := range verdicts {
 		switch v {
@@ -131,21 +131,32 @@ func (j *Judge) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
 	return j.Counts.add(rows, j.Late, j.verdicts, drop)
 }
 
-// sampled is the largest number of keys in a sample.
-const sampled = 1 << 20
+// Estimated bytes of a key in a sample, and the largest number of keys.
+const (
+	sampleBytes = 40
+	mostSampled = 1 << 20
+)
 
 // Sample keeps the hashes of one key in 2^k, to find how many rows of these were wrongly
 // dropped. k grows with the number of keys.
 type Sample struct {
 	clock    ring.Clock
+	most     int // keys
 	k        int
 	passed   map[uint64]int64 // by hash: the slot of the row that passed last
 	estimate float64          // of all rows that were wrongly dropped
 	variance float64          // of the estimate
 }
 
-// NewSample returns an empty sample.
-func NewSample(p ring.Params) *Sample { return &Sample{clock: p.Clock(), passed: map[uint64]int64{}} }
+// NewSample returns an empty sample, which takes about a quarter of a number of bytes, or less;
+// 0: no limit.
+func NewSample(p ring.Params, memory int64) *Sample {
+	s := &Sample{clock: p.Clock(), most: mostSampled, passed: map[uint64]int64{}}
+	if memory > 0 {
+		s.most = int(min(mostSampled, max(memory/4/sampleBytes, 1)))
+	}
+	return s
+}
 
 // Wrong returns the estimated number of rows that were wrongly dropped, its standard error, and
 // one in how many keys the sample has now. Each row that was found counts for the keys of the
@@ -171,7 +182,7 @@ func (s *Sample) add(rows *Rows, verdicts []ring.Verdict) {
 		}
 		if v == ring.Fresh {
 			s.passed[h] = slot
-			if len(s.passed) > sampled {
+			if len(s.passed) > s.most {
 				s.shrink()
 			}
 			continue
@@ -192,7 +203,7 @@ func (s *Sample) shrink() {
 			delete(s.passed, h)
 		}
 	}
-	for len(s.passed) > sampled/2 {
+	for len(s.passed) > s.most/2 {
 		s.k++
 		for h := range s.passed {
 			if !s.in(h) {

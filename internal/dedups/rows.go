@@ -107,7 +107,7 @@ func (r *Rows) Release() { pool.Put(r) }
 // hash is that of keys. A sample and exact bookkeeping use other bits of it than the filters.
 var hash = bloom.Hash{ID: bloom.XXH3}
 
-// Encode sets r to the rows of a record. wanted says whose keys are copied to Exact; nil: none.
+// Encode sets r to the rows of a record. wanted selects the keys that are copied to Exact; nil: none.
 func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) bool) error {
 	r.Len = int(rec.NumRows())
 	r.At, r.Slots, r.NoTime, r.Exact, r.encoded, r.Bytes = r.At[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], 0

@@ -67,6 +67,9 @@ func LoadState(ctx context.Context, store storage.Storage, name string, most uin
 		e := faults.Mismatch(fault.At{File: name}, "kind of state", "that of a run of the command", "another")
 		return nil, nil, e.WithHint("name the file that {State} has written")
 	}
+	if s.Length < 0 || slices.ContainsFunc(s.Inputs, func(d Done) bool { return d.Offset < 0 }) {
+		return nil, nil, faults.Corrupt(fault.At{File: name}, "a state with a negative length")
+	}
 	s.last, err = s.stored(ctx)
 	return s, r, err
 }
@@ -92,7 +95,9 @@ func (s *State) Commit(ctx context.Context, r *ring.Ring) error {
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	if err := w.Commit(s.last != nil); err != nil {
+	if err := w.Commit(s.last != nil); errors.Is(err, fs.ErrExist) {
+		return s.changed()
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.last, err = s.stored(ctx)
@@ -116,19 +121,19 @@ func (s *State) stored(ctx context.Context) (last []byte, err error) {
 func (s *State) unchanged(ctx context.Context) error {
 	last, err := s.stored(ctx)
 	if err == nil && !bytes.Equal(last, s.last) {
-		return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
+		return s.changed()
 	}
 	return err
 }
 
-// Agree returns an error if the state was made with other options or, unless classes is nil, keys.
-func (s *State) Agree(options string, classes []string) error {
-	at := fault.At{File: s.name}
+func (s *State) changed() error {
+	return fmt.Errorf("%s: another run has changed the state meanwhile (run one at a time): %w", s.name, storage.ErrChanged)
+}
+
+// Agree returns an error if the state was made with other options.
+func (s *State) Agree(options string) error {
 	if s.Options != options {
-		return faults.Mismatch(at, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
-	}
-	if classes != nil && len(s.Classes) > 0 && !slices.Equal(s.Classes, classes) {
-		return faults.Mismatch(at, "key class of the state", fmt.Sprint(s.Classes), fmt.Sprint(classes)).WithHint("cast the key with COL::TYPE, or give another {State}")
+		return faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
 	}
 	return nil
 }
@@ -181,7 +186,7 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	if _, err := in.ReadAt(b[:], d.Offset-1); err != nil {
 		return err
 	}
-	if b[0] != '\n' && b[1] != '\n' && b[1] != '\r' {
+	if b[0] != '\n' && b[0] != '\r' && b[1] != '\n' && b[1] != '\r' {
 		at.Line = d.Line
 		return faults.Corrupt(at, "a line that was not complete when it was read").WithHint("let the program that writes the input append whole lines")
 	}

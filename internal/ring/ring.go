@@ -33,7 +33,7 @@ const (
 	spread    = 0x9e3779b97f4a7c15
 )
 
-// Verdict is what a ring says of a row.
+// Verdict is the answer of a ring about a row.
 type Verdict uint8
 
 const (
@@ -201,7 +201,7 @@ func (r *Ring) Rate() float64 {
 	return r.rate
 }
 
-// Clock says which slots a ring holds: as many as it has, up to the newest one that a row was in.
+// Clock knows which slots a ring holds: as many as it has, up to the newest one that a row was in.
 type Clock struct {
 	slots, jump int64
 	newest      int64

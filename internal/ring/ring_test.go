@@ -85,6 +85,12 @@ func TestLikeMap(t *testing.T) {
 
 // A row that is too far ahead does not move the window.
 func TestJump(t *testing.T) {
+	for jump, want := range map[time.Duration]int64{0: 0, time.Minute: 1, time.Hour: 1, 90 * time.Minute: 2} {
+		p, err := Plan(Window{Window: 24 * time.Hour, Slots: 24, Jump: jump, Expect: 1, FPR: 0.1})
+		if err != nil || p.Jump != want {
+			t.Errorf("%v: %d slots, %v", jump, p.Jump, err)
+		}
+	}
 	p := plan(t, 4, 100, 1e-6)
 	p.Jump = 2
 	r := New(p)
@@ -220,6 +226,21 @@ func TestState(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if _, _, err := Decode(bytes.NewReader(b), "x", -1, 100); !errors.Is(err, fault.ErrMemory) {
+		t.Error(err)
+	}
+}
+
+// A state of unknown length is read, and takes no more memory than there are bits.
+func TestUnknownLength(t *testing.T) {
+	b := state(t)
+	if _, _, err := Decode(bytes.NewReader(b), "x", -1, 0); err != nil {
+		t.Error(err)
+	}
+	h := []byte(`{"slots":1,"width_ns":0,"jump":0,"expect":1,"fpr":0.1,"blocks":4294967296,"newest":0,"begun":false,"counts":[0]}`)
+	b = binary.LittleEndian.AppendUint32(b[:12:12], uint32(len(h)))
+	b = append(b, h...)
+	b = append(binary.LittleEndian.AppendUint64(b, xxh3.Hash(b)), 1, 2, 3)
+	if _, _, err := Decode(bytes.NewReader(b), "x", -1, 0); !errors.Is(err, fault.ErrCorrupt) {
 		t.Error(err)
 	}
 }

@@ -49,7 +49,7 @@ func Plan(w Window) (p Params, err error) {
 	}
 	p.Width = w.Window / time.Duration(w.Slots)
 	if w.Jump > 0 {
-		p.Jump = max(int64(w.Jump/p.Width), 1)
+		p.Jump = int64((w.Jump-1)/p.Width) + 1 // no row within Jump is refused
 	}
 	_, ways := p.layout()
 	n := uint64(w.Slots)

@@ -29,7 +29,7 @@ const (
 	mostHead = 64 << 20
 )
 
-// head is what a state says beside the bits.
+// head is what a state has besides the bits.
 type head struct {
 	Params
 	Newest int64           `json:"newest"`
@@ -94,10 +94,19 @@ func Decode(in io.Reader, name string, size int64, most uint64) (*Ring, json.Raw
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := h.ring(at, size, most)
-	if err != nil {
+	if err := h.check(at, size, most); err != nil {
 		return nil, nil, err
 	}
+	if size < 0 { // memory is taken when an eighth of the bits has come
+		var early bytes.Buffer
+		if _, err := io.CopyN(&early, in, int64(h.Bytes()/8)); err == io.EOF {
+			return nil, nil, faults.Corrupt(at, "a state of duplicates that ends too early")
+		} else if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		in = io.MultiReader(&early, in)
+	}
+	r := h.ring()
 	if err := read(r.bits); err != nil {
 		return nil, nil, err
 	}
@@ -146,25 +155,30 @@ func readHead(at fault.At, read func([]byte) error, sum *xxh3.Hasher) (h head, e
 	return h, nil
 }
 
-// ring returns an empty ring with the counts of the head.
-func (h *head) ring(at fault.At, size int64, most uint64) (*Ring, error) {
+// check returns an error unless there may be such a ring, of so many bytes.
+func (h *head) check(at fault.At, size int64, most uint64) error {
 	p := h.Params
 	ok := p.Slots >= 1 && p.Slots <= MostSlots && p.Blocks >= 1 && p.Blocks <= 1<<32 && p.FPR > 0 && p.FPR < 1 &&
 		p.Width >= 0 && p.Jump >= 0 && (p.Width > 0 || p.Slots == 1 && p.Jump == 0) && len(h.Counts) == p.Slots
 	if !ok {
-		return nil, faults.Corrupt(at, "the parameters of a state")
+		return faults.Corrupt(at, "the parameters of a state")
 	}
 	if size >= 0 && uint64(size) < p.Bytes() {
-		return nil, faults.Corrupt(at, "a state of duplicates that ends too early")
+		return faults.Corrupt(at, "a state of duplicates that ends too early")
 	}
 	if err := p.Fits(most); err != nil {
-		return nil, fmt.Errorf("%s: %w", at.File, err)
+		return fmt.Errorf("%s: %w", at.File, err)
 	}
-	r := New(p)
+	return nil
+}
+
+// ring returns an empty ring with the counts of the head.
+func (h *head) ring() *Ring {
+	r := New(h.Params)
 	r.newest, r.begun = h.Newest, h.Begun
 	copy(r.counts, h.Counts)
 	for _, n := range h.Counts {
 		r.entries += n
 	}
-	return r, nil
+	return r
 }
