@@ -333,21 +333,6 @@ func (p *Plan) classes(columns []keys.Column) error {
 	return nil
 }
 
-// readAs describes how the keys of a text file are read.
-func readAs(f *source.File, enc *keys.Encoder) string {
-	as := string(f.Format())
-	if e := f.Encoding(); e != "" {
-		as += " in " + e
-	}
-	if how := f.Fields(); how != "" {
-		as += " with " + how
-	}
-	for _, c := range enc.Columns() {
-		as += " " + f.Schema().Field(c).Type.String()
-	}
-	return as
-}
-
 // capacity sets the capacity to the number of rows if none was given.
 func (p *Plan) capacity() error {
 	if p.opts.Uncounted {

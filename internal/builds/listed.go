@@ -164,3 +164,18 @@ func (p *Plan) sampled(ctx context.Context) ([]source.Piece, func(), error) {
 	files, pieces, err := p.list.inputs.Opened(ctx, spread)
 	return pieces, func() { _ = source.Close(files) }, err
 }
+
+// readAs describes how the keys of a text file are read.
+func readAs(f *source.File, enc *keys.Encoder) string {
+	as := string(f.Format())
+	if e := f.Encoding(); e != "" {
+		as += " in " + e
+	}
+	if how := f.Fields(); how != "" {
+		as += " with " + how
+	}
+	for _, c := range enc.Columns() {
+		as += " " + f.Schema().Field(c).Type.String()
+	}
+	return as
+}
