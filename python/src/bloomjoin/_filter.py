@@ -6,7 +6,7 @@ import contextlib
 import os
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 
@@ -23,6 +23,9 @@ from bloomjoin._stores import Credentials, access
 from bloomjoin._temporary import new_file, remove
 
 How = Literal["union", "intersect", "difference", "subtract", "partials"]
+
+
+_F = TypeVar("_F", bound="Filter")
 
 
 class Filter:
@@ -48,13 +51,13 @@ class Filter:
 
     @classmethod
     def load(
-        cls,
+        cls: type[_F],
         path: str | os.PathLike[str],
         *,
         storage_options: Mapping[str, str] | None = None,
         credentials: Credentials | None = None,
         memory_limit: int | None = None,
-    ) -> Filter:
+    ) -> _F:
         """Open a filter file, a local one or one at a URL, and check all of it.
 
         An uncompressed Bloom filter is mapped and shares its memory with all
@@ -78,7 +81,9 @@ class Filter:
         return loaded
 
     @classmethod
-    def _open(cls, path: str, *, owned: bool = False, memory_limit: int | None = None) -> Filter:
+    def _open(
+        cls: type[_F], path: str, *, owned: bool = False, memory_limit: int | None = None
+    ) -> _F:
         """Open a local file, and check its header; the payload when it is needed.
 
         An owned file is temporary, in a directory of its own. Both are removed
@@ -90,7 +95,7 @@ class Filter:
         return self
 
     @classmethod
-    def _of(cls, data: File, limit: int | None) -> Filter:
+    def _of(cls: type[_F], data: File, limit: int | None) -> _F:
         from bloomjoin._counting import CountingFilter  # a subclass
 
         try:
@@ -98,7 +103,7 @@ class Filter:
         except Broken as broken:
             raise broken.in_file(data.name) from None
         if header.kind == COUNTING:
-            cls = CountingFilter
+            cls = cast("type[_F]", CountingFilter)
         elif cls is CountingFilter:
             raise DataError(
                 f"{data.name}: kind of filter: want counting, got {KINDS[header.kind]} "

@@ -105,7 +105,7 @@ class _Output:
             if not n:
                 break
             done += n
-        if done and not self._started and view[: len(_START)] != _START[:done]:
+        if not self._started and view[: min(done, len(_START))] != _START[:done]:
             raise UsageError("the answer is text, as the input (write it with dedup_to)")
         self._started = True
         self._last = (self._last + bytes(view[max(0, done - len(_END)) : done]))[-len(_END) :]
