@@ -168,7 +168,7 @@ def test_keys_that_are_not_in_are_refused(tmp_path: Path) -> None:
     with pytest.raises(bloomjoin.DataError, match="1 of 2") as caught:
         held.update(remove=pa.array([1, 987654]))
     assert "987654" not in str(caught.value)
-    rest = held.update(remove=pa.array([1, 987654]), ignore_missing=True)
+    rest = held.update(remove=pa.array([1, 987654]), ignore_missing=True, key="k")
     assert rest.probe(pa.array([1, 2])).to_pylist() == [False, True]
     with pytest.raises(bloomjoin.UsageError):
         held.update()
@@ -218,6 +218,8 @@ def test_sketch_as_a_counter() -> None:
     assert 0 < len(common) < len(counts)
     assert set(sketch.heavy(0.005, LOG)) == set(common) <= set(sketch.heavy(0.005))
     assert sketch.total == 2000
+    unnamed = bloomjoin.sketch(pa.array(ROWS), "k")
+    assert set(unnamed.heavy(0.005, pa.array(ROWS))) == set(common)
     assert sketch.merge(sketch).estimate(ROWS[0])[0].value == 2 * sketch.estimate(ROWS[0])[0].value
 
 

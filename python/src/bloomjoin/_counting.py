@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, cast
 
 from bloomjoin import _options
 from bloomjoin._filter import Filter
-from bloomjoin._inputs import as_input, renamed, staged
+from bloomjoin._inputs import as_input, for_unnamed, renamed, staged
 from bloomjoin._progress import Bar, Listener
 from bloomjoin._runs import Run
 from bloomjoin._stores import Credentials
@@ -77,7 +77,7 @@ class CountingFilter(Filter):
             for option, ids in (("remove", remove), ("add", add)):
                 if ids is None:
                     continue
-                given = as_input(ids, option)
+                given = as_input(ids, option, unnamed=for_unnamed(key))
                 if key is None and len(self.key_names) == 1 and (one := renamed(given, name)):
                     given, named = one, True
                 run.add(option, staged(given, run.stack, option))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, Union
 
-from bloomjoin._inputs import Files, as_input, place_one
+from bloomjoin._inputs import Files, as_input, for_unnamed, place_one
 from bloomjoin._process import Feed
 from bloomjoin._progress import Bar, Listener
 from bloomjoin._reader import Reader
@@ -115,7 +115,7 @@ def _inputs(
     form: str | None = None,
 ) -> tuple[Sequence[str], Feed | None]:
     run.add("key", key)
-    given = as_input(rows, "rows")
+    given = as_input(rows, "rows", unnamed=for_unnamed(key))
     if not isinstance(given, Files):
         form = "arrow"
         if expect is None and rate is None and time is None and given.rows is not None:

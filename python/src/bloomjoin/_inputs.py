@@ -10,7 +10,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +78,13 @@ def _of_iterator(batches: Iterator[Any], what: str) -> Stream:
         got = "no batch" if first is None else f"a {_kind(first)}"
         raise UsageError(f"{what}: want an iterator of record batches, got {got} in it")
     return Stream(first.schema, lambda: itertools.chain([first], batches), None)
+
+
+def for_unnamed(key: str | Iterable[str] | None) -> str:
+    """Return the name for a column of IDs that has none: that of the key."""
+    name = key if isinstance(key, str) else "".join(key or ())
+    name = name.partition("::")[0].strip()
+    return name if name.isidentifier() else "key"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Union
 
 from bloomjoin._errors import DataError, UsageError
-from bloomjoin._inputs import as_input, listed, place_one
+from bloomjoin._inputs import as_input, for_unnamed, listed, place_one
 from bloomjoin._options import combining
 from bloomjoin._progress import Bar, Listener
 from bloomjoin._reports import Estimate, Inspection, Report
@@ -55,7 +55,7 @@ def sketch(
     """
     with Run("sketch", locals(), ("logs", "key", "out")) as run:
         run.add("key", key)
-        names, feed = place_one(as_input(logs, "logs"))
+        names, feed = place_one(as_input(logs, "logs", unnamed=for_unnamed(key)))
         return _written(run, out, listed(names, run.stack), feed, storage_options, credentials)
 
 
@@ -156,7 +156,9 @@ class Sketch:
         Counts are estimates, and the sketch must have ranges. With ``logs``, which are
         read again, they are exact. Keys that are not one integer are the command's text.
         """
-        names, feed = ((), None) if logs is None else place_one(as_input(logs, "logs"))
+        unnamed = for_unnamed(self.key_names)
+        given = None if logs is None else as_input(logs, "logs", unnamed=unnamed)
+        names, feed = place_one(given) if given else ((), None)
         said = self._ask([f"--heavy={share}"], names, feed)
         return [(of_class(k["key"], self.key_classes), k["count"]) for k in said["heavy"]["keys"]]
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Union
 from bloomjoin import _options
 from bloomjoin._filter import Filter
 from bloomjoin._filter import How as Combine
-from bloomjoin._inputs import Files, Placed, as_input, listed, place, place_one, staged
+from bloomjoin._inputs import Files, Placed, as_input, for_unnamed, listed, place, place_one, staged
 from bloomjoin._progress import Bar, Listener
 from bloomjoin._reader import Reader
 from bloomjoin._reports import Inspection, JoinReport, Plan, ScanReport
@@ -81,11 +81,11 @@ def build(
     ``merge`` puts the n of them together.
     """
     with Run("build", locals(), ("ids", "key", "out", "against")) as run:
-        given = as_input(ids, "ids", unnamed=_unnamed(key))
+        given = as_input(ids, "ids", unnamed=for_unnamed(key))
         if key is None and not isinstance(given, Files) and len(given.schema) == 1:
             key = _options.quoted(given.schema.names)
         if against is not None:  # then the IDs are read twice
-            known = as_input(against, "against", unnamed=_unnamed(key))
+            known = as_input(against, "against", unnamed=for_unnamed(key))
             run.add("against", staged(known, run.stack, "against"))
             given = Files(staged(given, run.stack, "ids"))
         names, feed = place_one(given)
@@ -441,14 +441,7 @@ def _join_inputs(
     if filter is not None:
         run.add("filter", run.filter_file(filter))
     log_side = as_input(logs, "logs")
-    id_side = as_input(ids, "ids", unnamed=_unnamed(pairs.partition("=")[2] or pairs))
+    id_side = as_input(ids, "ids", unnamed=for_unnamed(pairs.partition("=")[2] or pairs))
     placed = place(log_side, id_side, run.stack, reread=reread)
     run.add("ids", placed.ids)
     return placed
-
-
-def _unnamed(key: Names | None) -> str:
-    """Return the name for a column of IDs that has none: that of the key."""
-    name = key if isinstance(key, str) else "".join(key or ())
-    name = name.partition("::")[0].strip()
-    return name if name.isidentifier() else "key"
