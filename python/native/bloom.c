@@ -87,7 +87,7 @@ LOOP(probe256_avx2, 32, has256_avx2, __attribute__((target("avx2"))))
 LOOP(probe512_avx2, 64, has512_avx2, __attribute__((target("avx2"))))
 #endif
 
-void bj_bloom_probe(const bj_set *s, const uint64_t *hashes, size_t n, uint64_t *found) {
+static void probe_bits(const bj_set *s, const uint64_t *hashes, size_t n, uint64_t *found) {
     int wide = s->kind == BJ_BLOOM512;
 #if BJ_X86
     if (s->cpu & BJ_AVX2) {
@@ -96,6 +96,16 @@ void bj_bloom_probe(const bj_set *s, const uint64_t *hashes, size_t n, uint64_t 
     }
 #endif
     (wide ? probe512 : probe256)(s->data, s->blocks, hashes, n, found);
+}
+
+void bj_bloom_probe(const bj_set *s, const uint64_t *hashes, size_t n, uint64_t *found) {
+    probe_bits(s, hashes, n, found);
+    if (s->second == NULL)
+        return;
+    uint64_t excepted[BJ_WORDS];
+    bj_index_probe(s->second, hashes, n, excepted);
+    for (size_t w = 0; w < (n + 63) / 64; w++)
+        found[w] &= ~excepted[w];
 }
 
 double bj_bloom_fpr(const bj_set *s) {
@@ -109,4 +119,21 @@ double bj_bloom_fpr(const bj_set *s) {
     }
     /* The lanes have 32 or 64 bits: 2^40 or 2^48 in all. */
     return sum / (s->kind == BJ_BLOOM512 ? 0x1p48 : 0x1p40) / (double)s->blocks;
+}
+
+#define LOWEST 0x1111111111111111u /* bits of the counters of a word */
+
+uint64_t bj_counters(const uint8_t *counters, size_t size, uint8_t *bits) {
+    uint64_t saturated = 0;
+    for (size_t at = 0; at < size; at += 8) {
+        uint64_t x = bj_u64(counters + at);
+        saturated += (uint64_t)__builtin_popcountll(x & x >> 1 & x >> 2 & x >> 3 & LOWEST);
+        x = (x | x >> 1 | x >> 2 | x >> 3) & LOWEST;
+        x = (x | x >> 3) & 0x0303030303030303u; /* bits of two counters in each byte */
+        x = (x | x >> 6) & 0x000f000f000f000fu;
+        x = (x | x >> 12) & 0x000000ff000000ffu;
+        uint16_t some = (uint16_t)(x | x >> 24);
+        memcpy(bits + at / 4, &some, sizeof some);
+    }
+    return saturated;
 }

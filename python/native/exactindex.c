@@ -180,7 +180,7 @@ static void probe_table(const bj_index *x, const uint64_t *values, size_t n, uin
     }
 }
 
-static void probe_index(const uint8_t *index, const uint64_t *values, size_t n, uint64_t *found) {
+void bj_index_probe(const uint8_t *index, const uint64_t *values, size_t n, uint64_t *found) {
     const bj_index *x = (const bj_index *)index;
     (x->kind == BJ_FLAT ? probe_flat : probe_table)(x, values, n, found);
 }
@@ -197,16 +197,16 @@ void bj_exact_probe(const bj_set *s, const uint64_t *values, size_t n, int is_si
         all = 0;
     }
     if (!any) {
-        probe_index(s->data, values, n, found);
+        bj_index_probe(s->data, values, n, found);
         return;
     }
     if (all) {
-        probe_index(s->negative, values, n, found);
+        bj_index_probe(s->second, values, n, found);
         return;
     }
     uint64_t below[BJ_WORDS];
-    probe_index(s->data, values, n, found);
-    probe_index(s->negative, values, n, below);
+    bj_index_probe(s->data, values, n, found);
+    bj_index_probe(s->second, values, n, below);
     for (size_t w = 0; w < (n + 63) / 64; w++)
         found[w] = (found[w] & ~signs[w]) | (below[w] & signs[w]);
 }

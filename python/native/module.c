@@ -18,16 +18,16 @@ static int features;
  * second address, blocks, hash, seed, rule, and whether to use portable code. */
 static int parse_set(PyObject *o, void *out) {
     bj_set *s = out;
-    u64 data, negative, blocks, seed;
+    u64 data, second, blocks, seed;
     int portable;
     if (!PyTuple_Check(o)) {
         PyErr_SetString(PyExc_TypeError, "want a tuple that describes a set");
         return 0;
     }
-    if (!PyArg_ParseTuple(o, "iKKKiKip", &s->kind, &data, &negative, &blocks, &s->hash, &seed, &s->rule, &portable))
+    if (!PyArg_ParseTuple(o, "iKKKiKip", &s->kind, &data, &second, &blocks, &s->hash, &seed, &s->rule, &portable))
         return 0;
     s->data = at(data);
-    s->negative = at(negative);
+    s->second = second ? at(second) : NULL;
     s->blocks = blocks;
     s->seed = seed;
     s->cpu = portable ? 0 : features;
@@ -149,6 +149,17 @@ static PyObject *bloom_fpr(PyObject *self, PyObject *args) {
     return PyFloat_FromDouble(fpr);
 }
 
+static PyObject *counters(PyObject *self, PyObject *args) {
+    (void)self;
+    u64 address, size, bits, saturated;
+    if (!PyArg_ParseTuple(args, "KKK", &address, &size, &bits))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    saturated = bj_counters(at(address), (size_t)size, (uint8_t *)(uintptr_t)bits);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromUnsignedLongLong(saturated);
+}
+
 static PyObject *exact_measure(PyObject *self, PyObject *args) {
     (void)self;
     u64 address, size;
@@ -217,6 +228,7 @@ static PyMethodDef methods[] = {
     {"probe_fixed", probe_fixed, METH_VARARGS, NULL},
     {"probe_views", probe_views, METH_VARARGS, NULL},
     {"bloom_fpr", bloom_fpr, METH_VARARGS, NULL},
+    {"counters", counters, METH_VARARGS, NULL},
     {"exact_measure", exact_measure, METH_VARARGS, NULL},
     {"index_bytes", index_bytes, METH_VARARGS, NULL},
     {"index_build", index_build, METH_VARARGS, NULL},

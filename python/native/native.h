@@ -43,7 +43,7 @@ enum { BJ_TRIM = 1, BJ_LOWER = 2 };
 typedef struct {
     int kind;
     const uint8_t *data;     /* Bloom: the blocks; exact: the index of the natural numbers */
-    const uint8_t *negative; /* exact: the index of the negative numbers */
+    const uint8_t *second;   /* exact: the index of the negative numbers; Bloom: that of hashes that do not pass, or NULL */
     uint64_t blocks;         /* Bloom: their number */
     int hash;                /* Bloom: of the keys */
     uint64_t seed;
@@ -74,13 +74,17 @@ uint64_t bj_xxh64(const uint8_t *p, size_t n);
 
 /* bloom.c */
 
-/* bj_bloom_probe sets bit i of found if hash i may be in the filter, and clears
- * it otherwise. n is at most BJ_BATCH. */
+/* bj_bloom_probe sets bit i of found if hash i may be in the filter and is no
+ * exception, and clears it otherwise. n is at most BJ_BATCH. */
 void bj_bloom_probe(const bj_set *s, const uint64_t *hashes, size_t n, uint64_t *found);
 
 /* bj_bloom_fpr returns the false-positive rate that follows from the bits: the
  * product of the fill of a block's lanes, averaged over the blocks. */
 double bj_bloom_fpr(const bj_set *s);
+
+/* bj_counters writes the bits that counters of four bits stand for: size / 4 bytes.
+ * It returns the number of saturated counters. size is a multiple of 8. */
+uint64_t bj_counters(const uint8_t *counters, size_t size, uint8_t *bits);
 
 /* exactread.c: the members of one part of an exact payload. */
 
@@ -124,6 +128,9 @@ uint64_t bj_index_bytes(int kind, const bj_measure *m);
  * zeroed memory of bj_index_bytes, aligned to 64. It allocates 1 MiB while it
  * runs. */
 const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const uint8_t *p, size_t size, int negative);
+
+/* bj_index_probe sets bit i of found if value i is in an index, and clears it otherwise. */
+void bj_index_probe(const uint8_t *index, const uint64_t *values, size_t n, uint64_t *found);
 
 /* bj_exact_probe sets bit i of found if value i is a member, and clears it
  * otherwise. Values are int64 in two's complement if is_signed, else uint64. */

@@ -1,4 +1,4 @@
-"""A slow reader of exact payloads: codec/FORMAT.md once more, in plain Python.
+"""A slow reader of payloads: codec/FORMAT.md once more, in plain Python.
 
 It is the oracle of the C one. ValueError means: refuse.
 """
@@ -93,3 +93,9 @@ def members(part: bytes, negative: bool) -> list[int]:
     want(all(v < 1 << 64 and (not negative or v >> 63) for v in values))
     want(gaps(values) == part)
     return values
+
+
+def bits_of(counters: bytes) -> bytes:
+    """Return the bits that counters of four bits stand for."""
+    bits = "".join(f"{b & 15 > 0:d}{b >> 4 > 0:d}" for b in counters)
+    return packed(bits)

@@ -25,6 +25,7 @@ KINDS = {
     "split-256": ["--kind", "bloom", "--geometry", "split-256", "--fpr", "0.01"],
     "split-512": ["--kind", "bloom", "--geometry", "split-512", "--fpr", "0.01"],
     "exact": ["--kind", "exact"],
+    "counting": ["--kind", "counting", "--fpr", "0.01"],
 }
 
 
@@ -36,7 +37,7 @@ def integers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Filter.load(golden.build(directory, ids, *KINDS[request.param]))
 
 
-@pytest.fixture(scope="module", params=["split-256", "split-512"])
+@pytest.fixture(scope="module", params=["split-256", "split-512", "counting"])
 def texts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Filter:
     """A filter of strings of 0 to 300 bytes."""
     ids = pa.array([text(i) for i in range(0, N, 3)])

@@ -24,6 +24,10 @@ VERBS: dict[str, tuple[list[Callable[..., object]], set[str]]] = {
     "join": ([bloomjoin.join, bloomjoin.join_to], {"logs", "out", "how"}),
     "plan": ([bloomjoin.plan], {"logs", "how"}),
     "inspect": ([bloomjoin.inspect], {"files"}),
+    "dedup": ([bloomjoin.dedup, bloomjoin.dedup_to], {"rows", "out"}),
+    "update": ([bloomjoin.CountingFilter.update], {"self", "out"}),
+    "sketch": ([bloomjoin.sketch], {"logs", "out"}),
+    "find": ([bloomjoin.find], {"inputs"}),
 }
 
 # Flags that are no parameter, and why.
@@ -43,12 +47,11 @@ NOT_HERE = {
     "union": "how",
     "intersect": "how",
     "partial": "a job array's",
-    "difference": "how, of exact filters, which the command takes",
-    "subtract": "of counting filters, which the command makes",
-    "multiset": "of counting filters, which the command makes",
-    "from": "of counting filters, which the command makes",
+    "difference": "how",
+    "subtract": "how",
+    "from": "CountingFilter.plain",
+    "row-groups": "the report has them",
     "dry-run": "size has the figures, and a build that does not fit raises",
-    "against": "Python does not read filters with exceptions yet",
     "help": "help() has it",
 }
 OURS = {"storage_options", "credentials"}

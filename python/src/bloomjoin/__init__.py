@@ -10,6 +10,8 @@ child process. Errors are exceptions of one family, by its exit code. Nothing in
 the package is global: functions may be called from any thread.
 """
 
+from bloomjoin._counting import CountingFilter
+from bloomjoin._dedup import dedup, dedup_to
 from bloomjoin._errors import (
     BloomjoinWarning,
     DataError,
@@ -21,10 +23,12 @@ from bloomjoin._errors import (
     UsageError,
 )
 from bloomjoin._filter import Filter
+from bloomjoin._find import FindReport, FoundFile, find
 from bloomjoin._progress import Progress
 from bloomjoin._reader import Reader
 from bloomjoin._reports import (
     BuildReport,
+    DedupReport,
     Estimate,
     Inspection,
     JoinReport,
@@ -32,15 +36,20 @@ from bloomjoin._reports import (
     Report,
     ScanReport,
 )
+from bloomjoin._sketch import Sketch, sketch
 from bloomjoin._verbs import build, inspect, join, join_to, merge, plan, scan, scan_to
 
 __all__ = [
     "BloomjoinWarning",
     "BuildReport",
+    "CountingFilter",
     "DataError",
+    "DedupReport",
     "Error",
     "Estimate",
     "Filter",
+    "FindReport",
+    "FoundFile",
     "GateError",
     "Inspection",
     "InternalError",
@@ -52,8 +61,12 @@ __all__ = [
     "Report",
     "RetryableError",
     "ScanReport",
+    "Sketch",
     "UsageError",
     "build",
+    "dedup",
+    "dedup_to",
+    "find",
     "inspect",
     "join",
     "join_to",
@@ -61,4 +74,5 @@ __all__ = [
     "plan",
     "scan",
     "scan_to",
+    "sketch",
 ]

@@ -14,12 +14,13 @@ import pyarrow as pa
 class Stream:
     """Record batches that are read once.
 
-    ``nbytes`` is their size in memory; None if it is not known.
+    ``nbytes`` is their size in memory, ``rows`` their number; None if it is not known.
     """
 
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
     nbytes: int | None
+    rows: int | None = None
 
     def write(self, to: IO[bytes]) -> None:
         """Write an Arrow IPC stream.
@@ -76,7 +77,7 @@ def _of_reader(reader: pa.RecordBatchReader) -> Stream:
 
 
 def _of_table(table: pa.Table) -> Stream:
-    return Stream(table.schema, lambda: iter(table.to_batches()), table.nbytes)
+    return Stream(table.schema, lambda: iter(table.to_batches()), table.nbytes, table.num_rows)
 
 
 def _of_column(column: Any, name: str) -> Stream:

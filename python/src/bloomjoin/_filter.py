@@ -6,22 +6,26 @@ import contextlib
 import os
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 
 from bloomjoin import _keys, _pipe, _process
 from bloomjoin._broken import NEWER, Broken
 from bloomjoin._classes import check_classes
-from bloomjoin._errors import DataError, UsageError
+from bloomjoin._errors import DataError
 from bloomjoin._file import File
-from bloomjoin._format import Header, read_header
+from bloomjoin._format import COUNTING, KINDS, Header, read_header
+from bloomjoin._options import combining
 from bloomjoin._payload import Payload, memory_limit, read_payload
 from bloomjoin._show import as_html, as_text
 from bloomjoin._stores import Credentials, access
 from bloomjoin._temporary import new_file, remove
 
-_COMBINE = {"union": ["--union"], "intersect": ["--intersect"], "partials": []}
+How = Literal["union", "intersect", "difference", "subtract", "partials"]
+
+
+_F = TypeVar("_F", bound="Filter")
 
 
 class Filter:
@@ -47,13 +51,13 @@ class Filter:
 
     @classmethod
     def load(
-        cls,
+        cls: type[_F],
         path: str | os.PathLike[str],
         *,
         storage_options: Mapping[str, str] | None = None,
         credentials: Credentials | None = None,
         memory_limit: int | None = None,
-    ) -> Filter:
+    ) -> _F:
         """Open a filter file, a local one or one at a URL, and check all of it.
 
         An uncompressed Bloom filter is mapped and shares its memory with all
@@ -77,7 +81,9 @@ class Filter:
         return loaded
 
     @classmethod
-    def _open(cls, path: str, *, owned: bool = False, memory_limit: int | None = None) -> Filter:
+    def _open(
+        cls: type[_F], path: str, *, owned: bool = False, memory_limit: int | None = None
+    ) -> _F:
         """Open a local file, and check its header; the payload when it is needed.
 
         An owned file is temporary, in a directory of its own. Both are removed
@@ -89,13 +95,22 @@ class Filter:
         return self
 
     @classmethod
-    def _of(cls, data: File, limit: int | None) -> Filter:
-        self = object.__new__(cls)
-        self._data, self._limit, self._payload = data, limit, None
+    def _of(cls: type[_F], data: File, limit: int | None) -> _F:
+        from bloomjoin._counting import CountingFilter  # a subclass
+
         try:
-            self._header = read_header(data.view)
+            header = read_header(data.view)
         except Broken as broken:
             raise broken.in_file(data.name) from None
+        if header.kind == COUNTING:
+            cls = cast("type[_F]", CountingFilter)
+        elif cls is CountingFilter:
+            raise DataError(
+                f"{data.name}: kind of filter: want counting, got {KINDS[header.kind]} "
+                "(build it with kind='counting')"
+            )
+        self = object.__new__(cls)
+        self._data, self._header, self._limit, self._payload = data, header, limit, None
         return self
 
     def _held(self) -> Payload:
@@ -155,7 +170,9 @@ class Filter:
 
     def _probe(self, key: pa.Table) -> pa.ChunkedArray[Any]:
         classes = self.key_classes
-        if len(classes) == 1 and _keys.in_process(classes[0], key.schema.field(0).type):
+        if len(classes) == 1 and _keys.in_process(
+            classes[0], key.schema.field(0).type, self._header.rule
+        ):
             payload = self._held()
             chunks = [_keys.probe(payload, classes[0], c) for c in key.column(0).chunks]
             return pa.chunked_array(chunks, pa.bool_())
@@ -197,26 +214,24 @@ class Filter:
                 ["merge", *how, *flags, "-o", os.fsdecode(path), own], storage_options, credentials
             )
 
-    def merge(
-        self, *others: Filter, how: Literal["union", "intersect", "partials"] = "union"
-    ) -> Filter:
+    def merge(self, *others: Filter, how: How = "union") -> Filter:
         """Return the union or the intersection of finished filters.
 
-        With ``how="partials"``, return the finished filter of a build's partial
-        ones, all of which are needed.
+        ``difference``, of exact filters, and ``subtract``, of counting filters, take
+        the keys of the others from this one. With ``how="partials"``, return the
+        finished filter of a build's partial ones, all of which are needed.
         """
-        if how not in _COMBINE:
-            raise UsageError(f"how: want one of {', '.join(_COMBINE)}, got {how!r}")
+        flag, given = combining(how)
         with contextlib.ExitStack() as stack:
             paths = [stack.enter_context(f._file()) for f in (self, *others)]
             out = stack.enter_context(new_file())
-            _command(["merge", *_COMBINE[how], "-o", out, *paths], None, None)
+            _command(["merge", *[f"--{flag}"] * given, "-o", out, *paths], None, None)
             return Filter._open(out, owned=True)
 
     @property
-    def kind(self) -> Literal["bloom", "exact"]:
-        """Whether it is a Bloom filter or an exact set of integers."""
-        return "exact" if self._header.exact else "bloom"
+    def kind(self) -> Literal["bloom", "exact", "counting"]:
+        """A Bloom filter, an exact set of integers, or a CountingFilter."""
+        return KINDS[self._header.kind]
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -235,7 +250,10 @@ class Filter:
 
     @property
     def fpr(self) -> float:
-        """The false-positive rate by the bits that are set; 0 for an exact set."""
+        """The false-positive rate by the bits that are set; 0 for an exact set.
+
+        None of the known good keys of ``build(against=…)`` passes.
+        """
         return self._held().fpr()
 
     @property

@@ -10,7 +10,11 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import Literal
 
+import pyarrow as pa
+
+from bloomjoin import _native
 from bloomjoin._bounds import check_bound, known_class
 from bloomjoin._broken import Broken, unlike
 from bloomjoin._chunks import CHUNK, Chunk, read_chunks
@@ -22,10 +26,20 @@ MAX_BLOCKS = 1 << 32
 MAX_SHARDS = 1 << 20
 MAX_PART = 1 << 38
 REGISTERS = 1 << 14
+MAX_COUNTING_BLOCKS = 1 << 31
+MAX_EXCEPTIONS = 15 << 20
 PROLOGUE, SMALLEST = 24, 56
 
-BLOOM, ROARING, GAPS = 1, 2, 3
-RULES = ("trim", "lower", "uuid")
+BLOOM, ROARING, GAPS, COUNTING = 1, 2, 3, 4
+KINDS: dict[int, Literal["bloom", "exact", "counting"]] = {
+    BLOOM: "bloom",
+    GAPS: "exact",
+    COUNTING: "counting",
+}
+_NAMES = {BLOOM: "Bloom filter", COUNTING: "counting filter"}
+RULES = ("trim", "lower", "uuid", "url", "url-host")
+_UUID, _HOST = 1 << 2, 1 << 4
+URLS = 1 << 3 | _HOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,16 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Exceptions:
+    """Hashes that do not pass a Bloom filter: a part of an exact payload."""
+
+    digest: bytes  # of the files of known good keys
+    known: int
+    hashes: bytes
+    measure: _native._Measure
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """All of a filter file except its payload."""
 
@@ -50,8 +74,8 @@ class Header:
     hash: int  # 1: XXH3, 2: XXH64
     seed: int
     blocks: int
-    kind: int  # BLOOM or GAPS
-    wanted: int  # 0: the smaller one, 1: Bloom filter, 2: exact set
+    kind: int  # BLOOM, GAPS or COUNTING
+    wanted: int  # 0: the smaller one, 1: Bloom filter, 2: exact set, 4: counting filter
     keys: int
     fpr_asked: float
     parts: tuple[int, ...]  # sizes in bytes before compression
@@ -62,6 +86,9 @@ class Header:
     capacity: tuple[int, int] | None  # keys and blocks
     rule: int  # bits, in the order of RULES
     division: bytes | None
+    exceptions: Exceptions | None
+    multiset: bool  # of a counting filter
+    saturated: int  # number of its counters that are
     skipped: tuple[int, ...]  # types of sections that this version does not know
     chunks: tuple[Chunk, ...]
     payload_start: int  # offset of the first chunk, or of the padding before it
@@ -72,7 +99,12 @@ class Header:
     @property
     def exact(self) -> bool:
         """Whether the payload is an exact set."""
-        return self.kind != BLOOM
+        return self.kind == GAPS
+
+    @property
+    def memory(self) -> int:
+        """The bytes that the payload takes in memory, at least. Counters become bits."""
+        return self.payload_bytes // 4 if self.kind == COUNTING else self.payload_bytes
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -119,6 +151,9 @@ def read_header(file: memoryview) -> Header:
         capacity=fields.capacity,
         rule=fields.rule,
         division=fields.division,
+        exceptions=fields.exceptions,
+        multiset=fields.multiset,
+        saturated=fields.saturated,
         skipped=skipped,
         chunks=chunks,
         payload_start=end,
@@ -165,6 +200,8 @@ class _Fields:
         self._read_capacity()
         self._read_rule()
         self._check_blocks()
+        self._read_counting()
+        self._read_exceptions()
 
     def _body(self, kind: int) -> Body | None:
         body = self._sections.get(kind)
@@ -221,14 +258,18 @@ class _Fields:
                 newer=True,
                 hint="build the filter again",
             )
-        if self.kind not in (BLOOM, GAPS):
+        if self.kind not in (BLOOM, GAPS, COUNTING):
             raise Broken(f"section set: kind {self.kind}", newer=True)
-        if self.wanted > 2:
+        if self.kind == COUNTING and self.geometry != 256:
+            raise Broken(f"a counting filter in split-{self.geometry}", newer=True)
+        if self.kind == COUNTING and self.blocks > MAX_COUNTING_BLOCKS:
+            raise Broken(f"a counting filter of {self.blocks} blocks", newer=True)
+        if self.wanted > 2 and self.wanted != COUNTING:
             raise Broken(f"section set: wanted kind {self.wanted}", newer=True)
         if not 0 < self.fpr_asked < 1:
             raise unlike("section set: fpr asked", "above 0 and below 1", self.fpr_asked)
         classes = [column.key_class for column in self.key]
-        if self.kind != BLOOM and classes != ["integer"]:
+        if self.kind == GAPS and classes != ["integer"]:
             raise unlike(
                 "key of an exact filter", "one column of class integer", ", ".join(classes)
             )
@@ -238,13 +279,14 @@ class _Fields:
         chunk, parts = b.number(4), b.number(4)
         if chunk != CHUNK:
             raise unlike("section payload: chunk size", CHUNK, chunk)
-        if parts != (1 if self.kind == BLOOM else 2):
-            raise unlike("section payload: payload parts", 1 if self.kind == BLOOM else 2, parts)
+        expected = 2 if self.kind == GAPS else 1
+        if parts != expected:
+            raise unlike("section payload: payload parts", expected, parts)
         self.parts = tuple(b.number(8) for _ in range(parts))
         b.end()
-        want = self.geometry // 8 * self.blocks
-        if self.kind == BLOOM and self.blocks and self.parts[0] != want:
-            raise unlike("payload of the Bloom filter", f"{want} bytes", self.parts[0])
+        want = self.geometry // 8 * self.blocks * (4 if self.kind == COUNTING else 1)
+        if self.kind != GAPS and self.blocks and self.parts[0] != want:
+            raise unlike(f"payload of the {_NAMES[self.kind]}", f"{want} bytes", self.parts[0])
         for size in self.parts:
             if size > MAX_PART:
                 raise unlike("payload part", f"at most {MAX_PART} bytes", size)
@@ -343,7 +385,11 @@ class _Fields:
 
     def _check_rule(self) -> None:
         classes = [column.key_class for column in self.key]
-        to_uuid = bool(self.rule >> 2 & 1)
+        if (self.rule & (_UUID | URLS)).bit_count() > 1:
+            raise unlike("rule", "some of " + ",".join(RULES), f"{self.rule:#x}")
+        if self.rule & _HOST and len(classes) != 1:
+            raise unlike("key under the rule url-host", "one column", len(classes))
+        to_uuid = bool(self.rule & _UUID)
         want = "fixed[16]" if to_uuid else "bytes"
         if want not in classes or (to_uuid and "bytes" in classes):
             names = ",".join(name for i, name in enumerate(RULES) if self.rule >> i & 1)
@@ -353,7 +399,7 @@ class _Fields:
 
     @property
     def _sealed_exact(self) -> bool:
-        return self.kind != BLOOM and self.shards is None
+        return self.kind == GAPS and self.shards is None
 
     def _check_blocks(self) -> None:
         if self._sealed_exact:
@@ -361,3 +407,44 @@ class _Fields:
                 raise unlike("blocks of a sealed exact filter", 0, self.blocks)
         elif self.blocks == 0:
             raise Broken("section parameters: 0 blocks")
+
+    def _read_counting(self) -> None:
+        self.multiset, self.saturated = False, 0
+        b = self._body(15)
+        counting = self.kind == COUNTING
+        if counting != (b is not None):
+            raise Broken("section counting: want it in a counting filter, and only there")
+        if counting != (self.wanted == COUNTING):
+            raise unlike("section set: wanted kind", self.kind, self.wanted)
+        if b is None:
+            return
+        mode = b.number(1)
+        b.reserved(7)
+        self.saturated = b.number(8)
+        b.end()
+        if mode > 1:
+            raise Broken(f"section counting: mode {mode}", newer=True)
+        self.multiset = mode == 1
+        if self.shards is not None and not self.multiset:
+            raise unlike("partial counting filter", "a multiset", "a set")
+
+    def _read_exceptions(self) -> None:
+        self.exceptions: Exceptions | None = None
+        b = self._body(14)
+        if b is None:
+            return
+        digest, known, hashes = b.take(32), b.number(8), b.rest()
+        try:
+            place = pa.py_buffer(hashes)
+            measure = _native.exact_measure(place.address, len(hashes), False)
+        except ValueError as err:
+            raise Broken(f"section exceptions: {err}") from None
+        if self._sealed_exact:
+            raise unlike("exceptions", "a Bloom filter or a partial one", "an exact filter")
+        if self.shards is not None and not any(digest):
+            raise unlike("known keys of a partial", "a digest", "none")
+        if self.shards is None and known == 0 and (measure[0] == 0 or any(digest)):
+            raise unlike("exceptions", "some, or known keys", "none")
+        if len(hashes) > MAX_EXCEPTIONS:
+            raise unlike("exceptions", f"at most {MAX_EXCEPTIONS} bytes", len(hashes))
+        self.exceptions = Exceptions(digest, known, hashes, measure)

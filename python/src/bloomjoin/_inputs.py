@@ -6,10 +6,11 @@ streams the smaller one is staged: written to a temporary file.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,8 @@ def as_input(given: Any, what: str, *, unnamed: str = "key") -> Input:
     if isinstance(given, (list, tuple)):
         if not given:
             raise UsageError(f"{what}: want a path, a URL or a table, got an empty {_kind(given)}")
+        if all(isinstance(one, pa.RecordBatch) for one in given):
+            return as_stream(pa.Table.from_batches(given), unnamed)
         if all(isinstance(one, (str, os.PathLike)) for one in given):
             return Files(tuple(_name(one, what) for one in given))
         other = next(one for one in given if not isinstance(one, (str, os.PathLike)))
@@ -55,6 +58,8 @@ def as_input(given: Any, what: str, *, unnamed: str = "key") -> Input:
             f"{what}: want a list of paths and URLs, got a {_kind(other)} in it "
             "(values go into pyarrow.array, rows into pyarrow.table)"
         )
+    if isinstance(given, Iterator):
+        return _of_iterator(given, what)
     if _is_lazy(given):
         raise UsageError(
             f"{what}: a {_kind(given)} has not been computed "
@@ -64,6 +69,22 @@ def as_input(given: Any, what: str, *, unnamed: str = "key") -> Input:
         f"{what}: want paths, URLs, or Arrow data as of pyarrow, pandas, Polars or DuckDB, "
         f"got a {_kind(given)}"
     )
+
+
+def _of_iterator(batches: Iterator[Any], what: str) -> Stream:
+    """Return record batches as a stream, of which the first one tells the schema."""
+    first = next(batches, None)
+    if not isinstance(first, pa.RecordBatch):
+        got = "no batch" if first is None else f"a {_kind(first)}"
+        raise UsageError(f"{what}: want an iterator of record batches, got {got} in it")
+    return Stream(first.schema, lambda: itertools.chain([first], batches), None)
+
+
+def for_unnamed(key: str | Iterable[str] | None) -> str:
+    """Return the name for a column of IDs that has none: that of the key."""
+    name = key if isinstance(key, str) else "".join(key or ())
+    name = name.partition("::")[0].strip()
+    return name if name.isidentifier() else "key"
 
 
 @dataclass(frozen=True)
@@ -97,13 +118,27 @@ def place(logs: Input, ids: Input, cleanup: ExitStack, *, reread: bool = False) 
     return Placed(names, id_names, feed_logs or feed_ids)
 
 
-def _staged(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
+def staged(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
+    """Return the names of an input, which is written to a file if it is a stream."""
     if isinstance(given, Files):
         return given.names
     path = directory(cleanup) / f"{name}.arrows"
     with open(path, "xb") as out:
         given.write(out)
     return (str(path),)
+
+
+def renamed(given: Input, name: str) -> Stream | None:
+    """Return a stream of one column with another name for it; None for other inputs."""
+    if isinstance(given, Files) or len(given.schema) != 1:
+        return None
+    schema = pa.schema([given.schema.field(0).with_name(name)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in given.batches():
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    return Stream(schema, batches, given.nbytes, given.rows)
 
 
 def _tabled(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
@@ -125,8 +160,8 @@ def _stage_smaller(logs: Stream, ids: Stream, cleanup: ExitStack) -> tuple[Input
     """
     if logs.nbytes is not None and ids.nbytes is not None:
         if logs.nbytes < ids.nbytes:
-            return Files(_staged(logs, cleanup, "logs")), ids
-        return logs, Files(_staged(ids, cleanup, "ids"))
+            return Files(staged(logs, cleanup, "logs")), ids
+        return logs, Files(staged(ids, cleanup, "ids"))
     staging = directory(cleanup)
     a, b = _Copy(logs, staging / "logs.arrows"), _Copy(ids, staging / "ids.arrows")
     with a, b:

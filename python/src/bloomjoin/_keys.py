@@ -12,6 +12,7 @@ import pyarrow.types as pt
 from bloomjoin import _native
 from bloomjoin._classes import is_text, is_view
 from bloomjoin._errors import DataError
+from bloomjoin._format import URLS
 from bloomjoin._payload import Payload
 
 # A dictionary that has more values than so many rows each is decoded instead of
@@ -100,18 +101,18 @@ def _path(name: str) -> list[str]:
     return parts
 
 
-def in_process(key_class: str, of: pa.DataType) -> bool:
+def in_process(key_class: str, of: pa.DataType, rule: int) -> bool:
     """Report whether values of a type can be looked up without the command."""
     if isinstance(of, pa.BaseExtensionType):
-        return in_process(key_class, of.storage_type)
+        return in_process(key_class, of.storage_type, rule)
     if pt.is_dictionary(of) or pt.is_run_end_encoded(of):
-        return in_process(key_class, of.value_type)
+        return in_process(key_class, of.value_type, rule)
     if pt.is_null(of) or key_class == "null":
         return True
     if key_class == "integer":
         return bool(pt.is_integer(of))
     if key_class == "bytes":
-        return is_text(of)
+        return is_text(of) and not rule & URLS
     return bool(pt.is_fixed_size_binary(of)) and key_class == f"fixed[{of.byte_width}]"
 
 

@@ -54,12 +54,12 @@ def list_log(logs: Any, options: Mapping[str, Any]) -> Listing:
 def _read(lines: Sequence[bytes]) -> Listing:
     first = json.loads(lines[0])
     return Listing(
-        names=[_text(json.loads(line)["name"]) for line in lines[1 : 1 + first["inputs"]]],
-        hive_types={_text(c["name"]): c["type"] for c in first.get("hive", ())},
+        names=[unescaped(json.loads(line)["name"]) for line in lines[1 : 1 + first["inputs"]]],
+        hive_types={unescaped(c["name"]): c["type"] for c in first.get("hive", ())},
     )
 
 
-def _text(escaped: str) -> str:
-    """Undo the list's escapes: a name may be any bytes."""
+def unescaped(escaped: str) -> str:
+    """Undo the escapes of a list: a name may be any bytes."""
     raw = _ESCAPE.sub(lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", escaped.encode("utf-8"))
     return os.fsdecode(raw)

@@ -1,9 +1,10 @@
 """The C extension. It checks nothing: callers keep memory alive and know its size.
 
 A set is (kind, address, second address, blocks, hash, seed, rule, portable):
-kind 1 and 2 are Bloom filters with blocks of 256 and 512 bits; kind 3 is an exact
-set, whose addresses are those of the indexes of the natural and of the negative
-numbers. Rule has the bits trim and lower. With portable, only portable code runs.
+kind 1 and 2 are Bloom filters with blocks of 256 and 512 bits, whose second address
+is that of an index of hashes that do not pass, or 0; kind 3 is an exact set, whose
+addresses are those of the indexes of the natural and of the negative numbers. Rule
+has the bits trim and lower. With portable, only portable code runs.
 
 Rows are (number, address of the validity bitmap or 0, its offset in bits, address
 of the results). The results are a bitmap without offset; NULL rows are 0 there.
@@ -27,6 +28,9 @@ def probe_views(of: _Set, rows: _Rows, views: int, buffers: int, /) -> None:
     """Look up views; buffers is the address of an array of addresses."""
 
 def bloom_fpr(of: _Set, /) -> float: ...
+def counters(address: int, size: int, bits: int, /) -> int:
+    """Write the bits of counters, size / 4 bytes; return the number of saturated ones."""
+
 def exact_measure(address: int, size: int, negative: bool, /) -> _Measure:
     """Check a part, and raise ValueError with what is wrong with it."""
 

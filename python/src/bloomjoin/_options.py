@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from bloomjoin._errors import UsageError
 
 # Flags that are repeated for each element of a list.
-_REPEATED = ("include", "exclude", "match", "no_match", "ids")
+_REPEATED = ("include", "exclude", "match", "no_match", "ids", "against", "add", "remove")
 
 # Options whose flag has another name.
 _NAMES = {"how": "type"}
@@ -62,6 +63,8 @@ def _word(name: str, value: Any) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(microseconds=1)}us"
     raise UsageError(f"{name}: want text or a number, got a {type(value).__name__}")
 
 
@@ -86,8 +89,10 @@ def on(given: str | Iterable[str] | Mapping[str, str]) -> str:
 
 def combining(how: str) -> tuple[str, bool]:
     """Return the option with which filters are combined; that for partial ones is none."""
-    if how not in ("union", "intersect", "partials"):
-        raise UsageError(f"how: want union, intersect or partials, got {how!r}")
+    if how not in ("union", "intersect", "difference", "subtract", "partials"):
+        raise UsageError(
+            f"how: want union, intersect, difference, subtract or partials, got {how!r}"
+        )
     return how, how != "partials"
 
 

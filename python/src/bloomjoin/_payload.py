@@ -2,7 +2,8 @@
 
 The bits of an uncompressed Bloom filter stay where they are, in the mapped file,
 which must not be changed in place as long as the filter is in use. Compressed
-ones are unpacked into memory. An exact set becomes one or two indexes: a flat
+ones are unpacked into memory. A counting filter becomes the bits that its counters
+stand for. An exact set becomes one or two indexes: a flat
 bitmap if its members lie close together, else a hash table of up to 32 bytes a
 member.
 """
@@ -18,9 +19,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from bloomjoin import _native
-from bloomjoin._broken import Broken
+from bloomjoin._broken import Broken, unlike
 from bloomjoin._chunks import Chunk
-from bloomjoin._format import BLOOM, Header
+from bloomjoin._format import COUNTING, Exceptions, Header
 from bloomjoin._zstd import unpack
 
 _FLAT, _TABLE = 1, 2
@@ -36,7 +37,7 @@ class Payload:
 
     kind: int
     address: int
-    negative: int
+    second: int
     blocks: int
     hash: int
     seed: int
@@ -50,7 +51,7 @@ class Payload:
         return (
             self.kind,
             self.address,
-            self.negative,
+            self.second,
             self.blocks,
             self.hash,
             self.seed,
@@ -89,29 +90,30 @@ def read_payload(file: memoryview, header: Header, limit: int | None) -> Payload
     ``limit`` bounds the memory in bytes that it may take, before any is allocated.
     A mapped payload counts too. Raises Broken, and MemoryError over the limit.
     """
-    _within(limit, header.payload_bytes)
+    _within(limit, header.memory)
     whole = pa.py_buffer(file)
     if any(file[header.payload_end : (header.payload_end + 7) // 8 * 8]):
         raise Broken("padding before section chunks: want zeros")
-    contiguous = not any(chunk.zstd for chunk in header.chunks)
-    memory = None if contiguous else Memory(header.payload_bytes)
+    contiguous = header.kind != COUNTING and not any(chunk.zstd for chunk in header.chunks)
+    memory = None if contiguous else Memory(header.memory)
     _read_chunks(file, header, memory)
     if _native.xxh3(whole.address, header.size - 8) != int.from_bytes(file[-8:], "little"):
         raise Broken("checksum over all of the file")
     address = memory.address if memory else whole.address + header.chunks[0].offset
-    if header.kind != BLOOM:
+    if header.exact:
         return _index(header, address, limit)
+    excepted = _excepted(header.exceptions, header.memory, limit)
     return Payload(
         kind=header.geometry // 256,
         address=address,
-        negative=0,
+        second=excepted.address if excepted else 0,
         blocks=header.blocks,
         hash=header.hash,
         seed=header.seed,
         rule=header.rule,
-        nbytes=header.payload_bytes,
+        nbytes=header.memory,
         mapped=contiguous,
-        held=(memory or whole,),
+        held=(memory or whole, excepted),
     )
 
 
@@ -122,14 +124,19 @@ def _within(limit: int | None, size: int) -> None:
 
 def _read_chunks(file: memoryview, header: Header, memory: Memory | None) -> None:
     """Check the chunks, and copy them into memory if there is any."""
-    before, to = header.payload_start, 0
+    before, to, saturated = header.payload_start, 0, 0
     for i, chunk in enumerate(header.chunks):
         if any(file[before : chunk.offset]):
             raise Broken(f"chunk {i}: padding before it: want zeros")
         content = _read_chunk(file, i, chunk)
-        if memory is not None:
+        if memory is not None and header.kind == COUNTING:
+            counters, bits = pa.py_buffer(content).address, memory.address + to // 4
+            saturated += _native.counters(counters, chunk.size, bits)
+        elif memory is not None:
             memory.map[to : to + chunk.size] = content
         before, to = chunk.offset + chunk.stored, to + chunk.size
+    if saturated != header.saturated:
+        raise unlike("saturated counters", header.saturated, saturated)
 
 
 def _read_chunk(file: memoryview, i: int, chunk: Chunk) -> memoryview:
@@ -155,19 +162,13 @@ def _index(header: Header, address: int, limit: int | None) -> Payload:
         except ValueError as err:
             part = "negative" if negative else "other"
             raise Broken(f"payload: {part} members: {err}") from None
-    kinds = [_kind_of(measure) for measure in measures]
-    sizes = [_native.index_bytes(kind, m) for kind, m in zip(kinds, measures, strict=True)]
+    sizes = [_native.index_bytes(_kind_of(m), m) for m in measures]
     _within(limit, header.payload_bytes + sum(sizes))
-    memories = []
-    for kind, size, measure, place in zip(kinds, sizes, measures, places, strict=True):
-        memory = Memory(size)
-        at, length, below = place
-        _native.index_build(memory.address, kind, measure, at, length, below)
-        memories.append(memory)
+    memories = [_build(m, *place) for m, place in zip(measures, places, strict=True)]
     return Payload(
         kind=_EXACT,
         address=memories[1].address,
-        negative=memories[0].address,
+        second=memories[0].address,
         blocks=0,
         hash=0,
         seed=0,
@@ -176,6 +177,23 @@ def _index(header: Header, address: int, limit: int | None) -> Payload:
         mapped=False,
         held=tuple(memories),
     )
+
+
+def _excepted(given: Exceptions | None, taken: int, limit: int | None) -> Memory | None:
+    """Return the index of hashes that do not pass."""
+    if given is None or given.measure[0] == 0:
+        return None
+    _within(limit, taken + _native.index_bytes(_kind_of(given.measure), given.measure))
+    part = pa.py_buffer(given.hashes)
+    return _build(given.measure, part.address, len(given.hashes), False)
+
+
+def _build(measure: _native._Measure, address: int, size: int, negative: bool) -> Memory:
+    """Return the index of a part, as read by exact_measure."""
+    kind = _kind_of(measure)
+    memory = Memory(_native.index_bytes(kind, measure))
+    _native.index_build(memory.address, kind, measure, address, size, negative)
+    return memory
 
 
 def _kind_of(measure: _native._Measure) -> int:

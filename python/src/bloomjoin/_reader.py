@@ -9,15 +9,17 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from bloomjoin._errors import InternalError
+from bloomjoin._errors import InternalError, UsageError
 from bloomjoin._process import Child
 
-# The end of a stream: a message of no bytes (Arrow IPC, "Encapsulated message format").
+# The start of a message, and the end of a stream: a message of no bytes (Arrow IPC,
+# "Encapsulated message format").
+_START = b"\xff\xff\xff\xff"
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 class Reader(pa.ipc.RecordBatchStreamReader):
-    """Record batches of a running scan or join, read as they are computed.
+    """Record batches of a running scan, join or dedup, read as they are computed.
 
     A ``pyarrow.RecordBatchReader``: iterate over it, or give it to whatever takes
     one or the Arrow C stream. It can be read once. The run waits while nothing is
@@ -42,7 +44,7 @@ class Reader(pa.ipc.RecordBatchStreamReader):
 
     @property
     def report(self) -> Any:
-        """The report of the run, a ScanReport or JoinReport; None before the end."""
+        """The report of the run, as a ScanReport or JoinReport; None before the end."""
         said = self._output.child.report
         return None if said is None else self._report(said)
 
@@ -72,7 +74,7 @@ class _Output:
         self._raw = child.stdout
         self._last = b""  # up to 8 bytes, the last that were returned
         self._ahead = b""  # a byte read after what looked like the marker
-        self._finished = False
+        self._started = self._finished = False
         self._reading = threading.RLock()
         self._owner = os.getpid()
 
@@ -103,6 +105,9 @@ class _Output:
             if not n:
                 break
             done += n
+        if not self._started and view[: min(done, len(_START))] != _START[:done]:
+            raise UsageError("the answer is text, as the input (write it with dedup_to)")
+        self._started = True
         self._last = (self._last + bytes(view[max(0, done - len(_END)) : done]))[-len(_END) :]
         if self._last == _END:
             self._ahead = self._raw.read(1) or b""

@@ -142,6 +142,32 @@ class JoinReport(ScanReport):
 
 
 @dataclass(frozen=True)
+class DedupReport(Report):
+    """Of ``dedup``: of ``rows_in``, the ``duplicates`` and ``unjudged_dropped`` are left out."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    duplicates: int = 0
+    late: int = 0
+    keys_null: int = 0
+    unjudged_dropped: int = 0
+    memory_bytes: int = 0
+    fpr_asked: float = 0.0
+    fpr_predicted: float = 0.0
+    already_done: bool = False
+
+    def _facts(self) -> dict[str, str]:
+        if self.already_done:
+            return {"already done": "by an earlier run, with the same options and inputs"}
+        return {
+            "rows out": f"{self.rows_out:,}",
+            "rows in": f"{self.rows_in:,}",
+            "duplicates": f"{self.duplicates:,}",
+            "late": f"{self.late:,}" if self.late else "",
+        }
+
+
+@dataclass(frozen=True)
 class Estimate:
     """An estimated number, and the bounds that it lies within."""
 

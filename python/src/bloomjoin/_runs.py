@@ -14,8 +14,9 @@ from bloomjoin._options import flags
 from bloomjoin._process import Child, Feed
 from bloomjoin._progress import listener
 from bloomjoin._reader import Reader
-from bloomjoin._reports import Report
+from bloomjoin._reports import BuildReport, Report
 from bloomjoin._stores import access
+from bloomjoin._temporary import new_file
 
 _R = TypeVar("_R", bound=Report)
 
@@ -59,6 +60,24 @@ class Run:
             return of.of(json.loads(said))
         except ValueError:
             raise InternalError(f"want a report, got {said[:200]!r}") from None
+
+    def filter(
+        self,
+        out: str | os.PathLike[str] | None,
+        inputs: Sequence[str] = (),
+        feed: Feed | None = None,
+    ) -> Filter:
+        """Run, and return the filter that it writes: to a temporary file if out is None."""
+        if out is None:
+            with new_file() as path:
+                self.add("output", path)
+                self.report(BuildReport, inputs, feed)
+                return Filter._open(path, owned=True)
+        name = os.fsdecode(out)
+        self.add("output", name)
+        self.report(BuildReport, inputs, feed)
+        storage_options, credentials = self._stores
+        return Filter.load(name, storage_options=storage_options, credentials=credentials)
 
     def reader(
         self, of: type[Report], inputs: Sequence[str] = (), feed: Feed | None = None

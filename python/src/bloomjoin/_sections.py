@@ -24,6 +24,8 @@ SECTIONS = {
     11: ("capacity", False),
     12: ("rule", True),
     13: ("division", True),
+    14: ("exceptions", True),
+    15: ("counting", True),
 }
 CHUNKS = 10
 _NEEDED = (1, 2, 3, 4)

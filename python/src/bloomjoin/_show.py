@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from bloomjoin._format import Header
+from bloomjoin._format import KINDS, Header
 
 
 def as_text(header: Header) -> str:
@@ -28,7 +28,7 @@ def as_html(header: Header, path: str | None, fpr: float | None) -> str:
 
 
 def _facts(header: Header, fpr: float | None) -> dict[str, str]:
-    facts = {"kind": "exact" if header.exact else "bloom"}
+    facts: dict[str, str] = {"kind": KINDS[header.kind]}
     if header.shards is not None:
         facts["shards"] = f"{len(header.shards[1])} of {header.shards[0]}"
     facts["key"] = ", ".join(f"{c.name or '(no name)'} ({c.key_class})" for c in header.key)

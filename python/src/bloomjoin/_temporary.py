@@ -1,4 +1,4 @@
-"""Temporary files of filters, each in a private directory of its own."""
+"""Temporary files of filters and sketches, each in a private directory of its own."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def new_file() -> Iterator[str]:
+def new_file(name: str = "filter.bjf") -> Iterator[str]:
     """Give a path in a new private directory.
 
     The directory goes if there is no file in it, and with the file if the block fails.
     """
     directory = tempfile.mkdtemp(prefix="bloomjoin-")
     try:
-        yield os.path.join(directory, "filter.bjf")
+        yield os.path.join(directory, name)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

@@ -12,13 +12,13 @@ from typing import Any, Literal, Union
 
 from bloomjoin import _options
 from bloomjoin._filter import Filter
-from bloomjoin._inputs import Files, Placed, as_input, listed, place, place_one
+from bloomjoin._filter import How as Combine
+from bloomjoin._inputs import Files, Placed, as_input, for_unnamed, listed, place, place_one, staged
 from bloomjoin._progress import Bar, Listener
 from bloomjoin._reader import Reader
-from bloomjoin._reports import BuildReport, Inspection, JoinReport, Plan, ScanReport
+from bloomjoin._reports import Inspection, JoinReport, Plan, ScanReport
 from bloomjoin._runs import Run
 from bloomjoin._stores import Credentials
-from bloomjoin._temporary import new_file
 
 Path = Union[str, "os.PathLike[str]"]
 Names = str | Iterable[str]
@@ -37,10 +37,12 @@ def build(
     force: bool = False,
     fpr: float | None = None,
     max_size: str | int | None = None,
-    kind: Literal["auto", "bloom", "exact"] | None = None,
+    kind: Literal["auto", "bloom", "exact", "counting"] | None = None,
+    multiset: bool = False,
     geometry: Literal["auto", "split-256", "split-512"] | None = None,
     expect: int | None = None,
     capacity: int | None = None,
+    against: Any = None,
     no_key_range: bool = False,
     uncompressed: bool = False,
     strict: bool = False,
@@ -72,23 +74,31 @@ def build(
     is written to ``out``; without that it is temporary, and goes with the last
     reference to the Filter.
 
+    ``against`` are known good keys, given like ``ids``: none of them passes, unless it
+    is an ID. With ``kind="counting"`` the filter is a CountingFilter.
+
     With ``shard="i/n"`` the filter is a partial one, of a share of the files;
     ``merge`` puts the n of them together.
     """
-    with Run("build", locals(), ("ids", "key", "out")) as run:
-        given = as_input(ids, "ids", unnamed=_unnamed(key))
+    with Run("build", locals(), ("ids", "key", "out", "against")) as run:
+        given = as_input(ids, "ids", unnamed=for_unnamed(key))
         if key is None and not isinstance(given, Files) and len(given.schema) == 1:
             key = _options.quoted(given.schema.names)
+        if against is not None:  # then the IDs are read twice
+            known = as_input(against, "against", unnamed=for_unnamed(key))
+            run.add("against", staged(known, run.stack, "against"))
+            given = Files(staged(given, run.stack, "ids"))
         names, feed = place_one(given)
         run.add("key", key)
-        return _filter(run, out, storage_options, credentials, listed(names, run.stack), feed)
+        return run.filter(out, listed(names, run.stack), feed)
 
 
 def merge(
     filters: Sequence[Filter | Path],
     out: Path | None = None,
     *,
-    how: Literal["union", "intersect", "partials"] = "union",
+    how: Combine = "union",
+    against: Path | Sequence[Path] | None = None,
     force: bool = False,
     uncompressed: bool = False,
     strict: bool = False,
@@ -100,13 +110,15 @@ def merge(
 ) -> Filter:
     """Return the union or the intersection of finished filters.
 
-    With ``how="partials"``, the finished filter of a build's partial ones, all of
-    which are needed. It is written to ``out``; without that it is temporary.
+    ``difference``, of exact filters, and ``subtract``, of counting filters, take the
+    keys of the others from the first. With ``how="partials"``, return the finished
+    filter of a build's partial ones, all of which are needed, and which must be given
+    the same ``against``. It is written to ``out``; without that it is temporary.
     """
     with Run("merge", locals(), ("filters", "out", "how")) as run:
         run.add(*_options.combining(how))
         names = [run.filter_file(one) for one in filters]
-        return _filter(run, out, storage_options, credentials, ["--", *names], None)
+        return run.filter(out, ["--", *names])
 
 
 def scan(
@@ -395,26 +407,6 @@ _SCAN = ("filter", "logs", "key", "out", "columns", "match", "no_match")
 _JOIN = ("logs", "ids", "on", "out", "filter")
 
 
-def _filter(
-    run: Run,
-    out: Path | None,
-    storage_options: Mapping[str, Any] | None,
-    credentials: Credentials | None,
-    inputs: Sequence[str],
-    feed: Any,
-) -> Filter:
-    """Run, and return the filter that it writes."""
-    if out is None:
-        with new_file() as path:
-            run.add("output", path)
-            run.report(BuildReport, inputs, feed)
-            return Filter._open(path, owned=True)
-    name = os.fsdecode(out)
-    run.add("output", name)
-    run.report(BuildReport, inputs, feed)
-    return Filter.load(name, storage_options=storage_options, credentials=credentials)
-
-
 def _scan_inputs(
     run: Run,
     filter: Filter | Path | None,
@@ -449,14 +441,7 @@ def _join_inputs(
     if filter is not None:
         run.add("filter", run.filter_file(filter))
     log_side = as_input(logs, "logs")
-    id_side = as_input(ids, "ids", unnamed=_unnamed(pairs.partition("=")[2] or pairs))
+    id_side = as_input(ids, "ids", unnamed=for_unnamed(pairs.partition("=")[2] or pairs))
     placed = place(log_side, id_side, run.stack, reread=reread)
     run.add("ids", placed.ids)
     return placed
-
-
-def _unnamed(key: Names | None) -> str:
-    """Return the name for a column of IDs that has none: that of the key."""
-    name = key if isinstance(key, str) else "".join(key or ())
-    name = name.partition("::")[0].strip()
-    return name if name.isidentifier() else "key"
