@@ -60,9 +60,12 @@ OURS = {"storage_options", "credentials"}
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_flag_is_a_parameter(verb: str) -> None:
     functions, own = VERBS[verb]
-    shown = subprocess.run(
-        [_process.binary(), verb, "--help"], check=True, capture_output=True, text=True
-    ).stdout
+    shown = "".join(
+        subprocess.run(
+            [_process.binary(), *args], check=True, capture_output=True, text=True
+        ).stdout
+        for args in ((verb, "--help"), ("help", "flags"))
+    )
     flags = set(re.findall(r"^ +(?:-\w, |    )--([a-z0-9-]+)", shown, re.M))
     assert len(flags) > 8
     parameters: set[str] = set()

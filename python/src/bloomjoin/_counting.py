@@ -55,6 +55,8 @@ class CountingFilter(Filter):
         out: Path | None = None,
         force: bool = False,
         ids_format: Literal["lines", "csv", "tsv", "ndjson"] | None = None,
+        delimiter: str | None = None,
+        no_header: bool = False,
         encoding: Encoding | None = None,
         key_type: str | None = None,
         skip_bad: bool = False,
