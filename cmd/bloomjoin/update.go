@@ -221,6 +221,8 @@ func (o *buildFlags) checkCounting() error {
 		return flags.Usagef("--multiset needs --kind counting, which counts keys (give both)")
 	case o.kind != "counting":
 		return nil
+	case len(o.against) > 0:
+		return flags.Usagef("--against is not for --kind counting: a key that is added later may be one of those that must not pass (build a filter of another kind)")
 	case o.geometry == "split-512":
 		return flags.Usagef("--geometry split-512: a counting filter has blocks of 256 counters: leave the flag out")
 	case o.shard != "" && !o.multiset:

@@ -111,6 +111,10 @@ func (p *Plan) SetKnown(files []*source.File) error {
 	if i := slices.IndexFunc(p.files, (*source.File).Once); i >= 0 {
 		return faults.Errorf("%s: {Known} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name())
 	}
+	if p.Spec.Want == filters.KindCounting { // a key that is added later may be an exception
+		return faults.Unsupported(fault.At{}, "known keys of a counting filter").
+			WithHint("leave {Known} out, or build the filter of another kind")
+	}
 	o := p.opts.keys(p.Spec.Rule)
 	o.Classes = keys.ClassesOf(p.Spec.Classes)
 	k, err := NewKnown(files, p.opts.Key, o, p.opts.Threads)

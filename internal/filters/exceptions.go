@@ -49,6 +49,8 @@ func (m *meta) checkExceptions() *problem {
 		return nil
 	case m.kind == KindExact && m.Sealed():
 		return bad("exceptions", "a Bloom filter or a partial one", "an exact filter, which needs none")
+	case m.kind == KindCounting: // a key that is added later may be one of them
+		return bad("exceptions", "a Bloom filter or a partial one", "a counting filter, which has none")
 	case m.Sealed() && e.Known == 0 && (e.Hashes.Len() == 0 || e.Digest != [32]byte{}):
 		return bad("exceptions", "some, or known keys", "none")
 	case !m.Sealed() && e.Digest == [32]byte{}:

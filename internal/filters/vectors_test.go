@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -282,6 +283,10 @@ func vectors() []vector {
 		{"exceptions-unknown", "corrupt", "exceptions: want some, or known keys", edit(exceptBase, func(d *pieces) { clear(d.section(secExcept).body[32:40]) })},
 		{"exceptions-of-exact", "corrupt", "exceptions: want a Bloom filter or a partial one", edit(exactBase, func(d *pieces) {
 			d.sections = append(d.sections, piece{secExcept, flagCritical, []byte{1, 47: 0}})
+		})},
+		{"exceptions-of-counting", "corrupt", "exceptions: want a Bloom filter or a partial one, got a counting filter", edit(countingBase, func(d *pieces) {
+			last := len(d.sections) - 1
+			d.sections = slices.Insert(d.sections, last, piece{secExcept, flagCritical, []byte{1, 47: 0}})
 		})},
 		{"exceptions-of-partial", "corrupt", "known keys of a partial: want a digest", edit(partialBase, func(d *pieces) {
 			d.sections = append(d.sections, piece{secExcept, flagCritical, make([]byte, 48)})

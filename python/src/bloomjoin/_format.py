@@ -441,6 +441,8 @@ class _Fields:
             raise Broken(f"section exceptions: {err}") from None
         if self._sealed_exact:
             raise unlike("exceptions", "a Bloom filter or a partial one", "an exact filter")
+        if self.kind == COUNTING:
+            raise unlike("exceptions", "a Bloom filter or a partial one", "a counting filter")
         if self.shards is not None and not any(digest):
             raise unlike("known keys of a partial", "a digest", "none")
         if self.shards is None and known == 0 and (measure[0] == 0 or any(digest)):
