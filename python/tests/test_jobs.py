@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flights import LOGS, plain
+from flights import LOGS, expected
 
 import bloomjoin
 from bloomjoin import CountingFilter, Sketch, _process
@@ -89,11 +89,7 @@ def test_window(tmp_path: Path) -> None:
 def test_dedup_of_logs_as_duckdb(tmp_path: Path) -> None:
     out = tmp_path / "routes.parquet"
     report = bloomjoin.dedup_to(LOGS, ["origin", "destination"], out=out, exact=True)
-    ((routes,),) = (
-        plain()
-        .sql("SELECT count(*) FROM (SELECT DISTINCT origin, destination FROM logs)")
-        .fetchall()
-    )
+    ((routes,),) = expected("SELECT count(*) FROM (SELECT DISTINCT origin, destination FROM logs)")
     assert report.rows_out == pq.read_table(out).num_rows == routes
     assert bloomjoin.dedup_to(LOGS, ["origin", "destination"], out=out, exact=True).already_done
 
@@ -226,12 +222,12 @@ def test_sketch_as_a_counter() -> None:
 def test_sketch_of_flights_as_duckdb(tmp_path: Path) -> None:
     key = ["origin", "destination"]
     sketch = bloomjoin.sketch(LOGS, key, out=tmp_path / "routes.bjs")
-    routes = plain().sql("SELECT origin, destination, count(*) FROM logs GROUP BY ALL").fetchall()
+    routes = expected("SELECT origin, destination, count(*) FROM logs GROUP BY ALL")
     answers = sketch.estimate([(a, b) for a, b, _ in routes])
     assert all(one.low <= n <= one.high for one, (_, _, n) in zip(answers, routes, strict=True))
     again = pickle.loads(pickle.dumps(Sketch.load(tmp_path / "routes.bjs")))
     assert again.estimate(("DFW", "SFO")) == sketch.estimate(("DFW", "SFO"))
-    ((joined,),) = plain().sql("SELECT count(*) FROM logs a JOIN logs b USING (origin)").fetchall()
+    ((joined,),) = expected("SELECT count(*) FROM logs a JOIN logs b USING (origin)")
     origins = bloomjoin.sketch(LOGS, "origin")
     answer = origins.inner(origins)
     assert answer.low <= joined <= answer.high

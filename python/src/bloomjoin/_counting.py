@@ -18,20 +18,18 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class CountingFilter(Filter):
-    """A filter with counters in place of bits, which ``update`` changes into another one.
+    """A filter with counters in place of bits, so that keys can be removed.
 
-    ``CountingFilter.build`` makes one, ``CountingFilter.load`` opens one. Like all
-    filters it never changes itself. In memory it takes as much as a Bloom filter.
+    Like all filters it never changes: ``update`` returns another one.
     """
 
     __slots__ = ()
 
     @classmethod
     def build(cls, ids: Any, key: Names | None = None, **options: Any) -> CountingFilter:
-        """Build a counting filter. The options are those of ``bloomjoin.build``.
+        """Build a counting filter, with options of ``bloomjoin.build``.
 
-        ``capacity`` leaves room for more keys. With ``multiset``, each addition of a
-        key is counted, and it takes as many removals; otherwise a key is in once.
+        With ``multiset`` each addition of a key is counted; otherwise a key is in once.
         """
         return cast(CountingFilter, build(ids, key, kind="counting", **options))
 
@@ -69,10 +67,9 @@ class CountingFilter(Filter):
     ) -> CountingFilter:
         """Return the filter after keys were removed, and then others added.
 
-        Both are paths or Arrow data, as for ``build``. ``key`` names their columns;
-        by default they have the names that the filter gives. Remove only what was
-        added. Raises DataError for keys that are certainly not in, which
-        ``ignore_missing`` leaves out.
+        Both are paths or Arrow data. ``key`` names their columns; by default they are
+        called as in the filter. Raises DataError for removed keys that are certainly
+        not in, unless ``ignore_missing`` is set.
         """
         with Run("update", locals(), ("self", "add", "remove", "key", "out")) as run:
             name, named = self.key_names[0], False

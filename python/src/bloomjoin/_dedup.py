@@ -47,14 +47,12 @@ def dedup(
 ) -> Reader:
     """Stream the rows whose key did not come before, the first of equal ones.
 
-    ``rows`` are Parquet or Arrow files, or Arrow data: a table, frame, stream, or an
-    iterator of record batches, which pass as they come. With ``time``, ``window``
-    is how long a key is remembered, as ``"24h"`` or a timedelta. ``expect`` keys in
-    a window are planned for (or ``rate`` keys a second); of what has no length it
-    must be given. At most ``fpr`` of the rows are wrongly dropped, with ``exact`` none.
+    ``rows`` are Parquet or Arrow files, or Arrow data, whose batches pass as they
+    come. With ``time``, keys are remembered for ``window``, as ``"24h"`` or a timedelta.
+    ``expect`` is the number of keys in a window; streams need it, or ``rate`` a second.
+    At most ``fpr`` of the rows are wrongly dropped, with ``exact`` none.
 
-    Raises an Error here if the arguments or the first rows are wrong, and from the
-    Reader for what comes later.
+    Raises an Error here, and from the Reader for what comes later.
     """
     with Run("dedup", locals(), _OWN) as run:
         names, feed = _inputs(run, rows, key, expect, rate, time)
@@ -92,9 +90,8 @@ def dedup_to(
 ) -> DedupReport:
     """Write the rows whose key did not come before, and return the report.
 
-    ``rows`` may be text, too, which stays text. ``out`` is as for ``scan_to``; Arrow
-    data becomes an Arrow stream. ``state`` is a file with which later runs continue.
-    The other arguments are those of ``dedup``.
+    ``rows`` may be text, too, which stays text; Arrow data becomes an Arrow stream.
+    With the file ``state`` later runs continue. The rest is as for ``dedup``.
     """
     with Run("dedup", locals(), _OWN) as run:
         run.add("output", out)

@@ -217,9 +217,7 @@ class Filter:
     def merge(self, *others: Filter, how: How = "union") -> Filter:
         """Return the union or the intersection of finished filters.
 
-        ``difference``, of exact filters, and ``subtract``, of counting filters, take
-        the keys of the others from this one. With ``how="partials"``, return the
-        finished filter of a build's partial ones, all of which are needed.
+        The other ways are as for ``bloomjoin.merge``.
         """
         flag, given = combining(how)
         with contextlib.ExitStack() as stack:
@@ -250,10 +248,7 @@ class Filter:
 
     @property
     def fpr(self) -> float:
-        """The false-positive rate by the bits that are set; 0 for an exact set.
-
-        None of the known good keys of ``build(against=…)`` passes.
-        """
+        """The false-positive rate by the bits that are set; 0 for an exact set."""
         return self._held().fpr()
 
     @property

@@ -17,7 +17,7 @@ from bloomjoin._values import texts
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file that may hold a key; ``rows`` have it, None if they were not counted."""
+    """A file that may hold a key, in ``rows``; None: not counted."""
 
     name: str
     row_groups: tuple[int, ...]
@@ -26,7 +26,7 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class FindReport(Report):
-    """Of ``find``: ``inputs`` files are in the list, ``candidates`` of which its index named."""
+    """Of ``find``: of ``inputs`` files, the index named ``candidates``."""
 
     inputs: int = 0
     candidates: int = 0
@@ -35,7 +35,7 @@ class FindReport(Report):
 
     @property
     def files(self) -> tuple[FoundFile, ...]:
-        """The files that may hold a key; with ``verify`` those that do."""
+        """The files; with ``verify`` those that hold the key."""
         return tuple(
             FoundFile(unescaped(f["file"]), tuple(f["row_groups"]), f.get("rows"))
             for f in self.raw.get("files") or ()
@@ -43,7 +43,7 @@ class FindReport(Report):
 
     @property
     def names(self) -> list[str]:
-        """The names of the files, which ``scan`` and ``join`` take as logs."""
+        """Their names, as logs for ``scan`` and ``join``."""
         return [file.name for file in self.files]
 
     def _facts(self) -> dict[str, str]:
@@ -61,11 +61,10 @@ def find(
     credentials: Credentials | None = None,
     progress: Listener | Bar | None = None,
 ) -> FindReport:
-    """Return which files of a list of inputs may hold a key, or one of several.
+    """Return the files that may hold a key or, of a list of keys, one of them.
 
-    ``inputs`` is a list that ``bloomjoin inputs --index`` has written. Files that are
-    not named do not hold the key. ``key`` is a value, a tuple for a key of several
-    columns, or a list of these. ``verify`` reads the files, and counts the rows.
+    ``inputs`` was written by ``bloomjoin inputs --index``. A key of several columns is
+    a tuple. ``verify`` reads these files, and counts the rows.
     """
     with Run("find", locals(), ("key", "inputs")) as run:
         # Keys are among the inputs, so that no error repeats them.

@@ -143,7 +143,7 @@ class JoinReport(ScanReport):
 
 @dataclass(frozen=True)
 class DedupReport(Report):
-    """Of ``dedup``: of ``rows_in``, the ``duplicates`` and ``unjudged_dropped`` are left out."""
+    """Of ``dedup``."""
 
     rows_in: int = 0
     rows_out: int = 0

@@ -49,9 +49,8 @@ def sketch(
 ) -> Sketch:
     """Count how often keys occur in a log, or add up ``weight``, a column of integers.
 
-    ``logs`` are files, text included, or Arrow data. Estimates are too high by more
-    than ``epsilon`` of the total with the probability ``delta``. ``range`` counts
-    ranges, too, which ``Sketch.heavy`` needs. Without ``out`` the sketch is temporary.
+    Estimates are too high by more than ``epsilon`` of the total with the probability
+    ``delta``. ``range`` counts ranges, too. Without ``out`` the sketch is temporary.
     """
     with Run("sketch", locals(), ("logs", "key", "out")) as run:
         run.add("key", key)
@@ -60,10 +59,9 @@ def sketch(
 
 
 class Sketch:
-    """How often keys occur, at most: ``sketch`` makes one, ``Sketch.load`` opens one.
+    """How often keys occur. Each question is a run of the command.
 
-    Each question is a run of the command, and takes some milliseconds. A sketch never
-    changes; threads may share it. Its file must stay.
+    A sketch never changes; threads may share it. Its file must stay.
     """
 
     __slots__ = ("__weakref__", "_facts", "_owned", "_path")
@@ -83,7 +81,7 @@ class Sketch:
         storage_options: Mapping[str, Any] | None = None,
         credentials: Credentials | None = None,
     ) -> Sketch:
-        """Open the file of a sketch, a local one or one at a URL."""
+        """Open a sketch, a file or one at a URL."""
         name = os.fsdecode(path)
         if "://" not in name:
             return cls._open(name)
@@ -116,12 +114,12 @@ class Sketch:
 
     @property
     def total(self) -> int:
-        """The number of rows with a key, or their weight."""
+        """The rows with a key, or their weight."""
         return int(self._facts["total"])
 
     @property
     def sealed(self) -> bool:
-        """False for a partial sketch, of only some shards, which answers no questions."""
+        """False for a partial sketch, which answers no questions."""
         return bool(self._facts["sealed"])
 
     @property
@@ -132,8 +130,7 @@ class Sketch:
     def estimate(self, keys: Any) -> list[Estimate]:
         """Return how often each key occurs: never more than ``value``.
 
-        ``keys`` is a list, array or Series; a key of several columns is a tuple. The
-        bounds hold with the probability 1 - delta.
+        A key of several columns is a tuple. ``low`` holds with the probability 1 - delta.
         """
         answers: list[Estimate] = []
         for some in _batches(texts(keys)):
@@ -142,19 +139,19 @@ class Sketch:
         return answers
 
     def range(self, low: Any, high: Any) -> Estimate:
-        """Return how often the keys from ``low`` to ``high`` occur, both included."""
+        """Return how often keys from ``low`` to ``high``, included, occur."""
         ends = texts([low, high])
         return _estimate(self._ask([f"--range={ends[0]}..{ends[1]}"])["ranges"][0])
 
     def inner(self, other: Sketch) -> Estimate:
-        """Return the number of rows of the join with the rows of another sketch."""
+        """Return the rows of the join with another sketch's rows."""
         return _estimate(self._ask([f"--inner={other._path}"])["inner"])
 
     def heavy(self, share: float, logs: Any = None) -> list[tuple[Any, int]]:
         """Return the keys with a share of the total, and their counts, the heaviest first.
 
-        Counts are estimates, and the sketch must have ranges. With ``logs``, which are
-        read again, they are exact. Keys that are not one integer are the command's text.
+        Counts are estimates, for which the sketch must have ranges; with ``logs``, which
+        are read again, they are exact. Keys other than an integer are text.
         """
         unnamed = for_unnamed(self.key_names)
         given = None if logs is None else as_input(logs, "logs", unnamed=unnamed)

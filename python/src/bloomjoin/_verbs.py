@@ -76,8 +76,7 @@ def build(
     is written to ``out``; without that it is temporary, and goes with the last
     reference to the Filter.
 
-    ``against`` are known good keys, given like ``ids``: none of them passes, unless it
-    is an ID. With ``kind="counting"`` the filter is a CountingFilter.
+    Of the keys ``against``, given like ``ids``, none passes unless it is an ID.
 
     With ``shard="i/n"`` the filter is a partial one, of a share of the files;
     ``merge`` puts the n of them together.
@@ -112,10 +111,10 @@ def merge(
 ) -> Filter:
     """Return the union or the intersection of finished filters.
 
-    ``difference``, of exact filters, and ``subtract``, of counting filters, take the
-    keys of the others from the first. With ``how="partials"``, return the finished
-    filter of a build's partial ones, all of which are needed, and which must be given
-    the same ``against``. It is written to ``out``; without that it is temporary.
+    ``difference``, of exact filters, and ``subtract``, of counting ones, take the keys
+    of the others from the first. With ``how="partials"``, the finished filter of a
+    build's partial ones, all of which are needed, with their ``against``. It is
+    written to ``out``; without that it is temporary.
     """
     with Run("merge", locals(), ("filters", "out", "how")) as run:
         run.add(*_options.combining(how))
