@@ -193,6 +193,27 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	return nil
 }
 
+// LastLine returns where the last whole line of a text ends, of which the first bytes were read
+// before: the rest may not be written yet.
+func LastLine(in io.ReaderAt, from, size int64) (int64, error) {
+	b := make([]byte, endBytes)
+	cr := int64(-1) // that ends a line, unless there is an LF
+	for end := size; end > from; {
+		n := min(end-from, endBytes)
+		if err := readAt(in, b[:n], end-n); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(b[:n], '\n'); i >= 0 {
+			return end - n + int64(i) + 1, nil
+		}
+		if i := bytes.LastIndexByte(b[:n], '\r'); i >= 0 && cr < 0 {
+			cr = end - n + int64(i) + 1
+		}
+		end -= n
+	}
+	return max(cr, from), nil
+}
+
 // endBytes is how much of both ends of what was read, or written, is compared.
 const endBytes = 64 << 10
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
@@ -89,18 +90,23 @@ func watch(t *testing.T, dir, before string) func(iter.Seq2[arraycopy.Rows, erro
 					return
 				}
 			}
-			open, err := os.ReadDir("/proc/self/fd")
-			if errors.Is(err, fs.ErrNotExist) {
-				return // not on this system
-			}
-			attempts := 0
-			for _, fd := range open {
-				if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, dir) {
-					attempts++
+			for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // some may wait for the disk
+				open, err := os.ReadDir("/proc/self/fd")
+				if errors.Is(err, fs.ErrNotExist) {
+					return // not on this system
 				}
-			}
-			if attempts > 1 { // the last file may be open
-				t.Errorf("%d attempts are open", attempts)
+				attempts := 0
+				for _, fd := range open {
+					if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, dir) {
+						attempts++
+					}
+				}
+				if attempts <= 1 { // the last file may be open
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%d attempts are open", attempts)
+				}
 			}
 		}
 	}

@@ -140,6 +140,9 @@ func (w *Writer) later(f func() error) {
 // written meanwhile.
 func (w *Writer) commit(ctx context.Context, s staged) (err error) {
 	defer func() { err = errors.Join(err, s.file.Abort()) }()
+	if w.failed.Load() != nil {
+		return nil // the error is known
+	}
 	if err := objects.Rest(s.file); err != nil { // the slow part, before the question whose place this is
 		return err
 	}
