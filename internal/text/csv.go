@@ -19,18 +19,21 @@ type header struct {
 	indexed bool // the first field has no name, and is no column
 }
 
-// begin reads the names from the first row, or gives the columns numbers and leaves the row. row reads it.
-func (h *header) begin(l *lines, o *Options, row func() ([][]byte, error)) error {
+// begin reads the names from the first row, or gives the columns numbers and leaves the row. row
+// reads it, and returns the line on which it starts.
+func (h *header) begin(l *lines, o *Options, row func() ([][]byte, int, error)) error {
 	keep := l.keep
 	l.keep = keep || o.NoHeader
-	fields, err := row()
+	fields, first, err := row()
 	l.keep = keep
 	if err != nil {
 		return headerError(l.at, err)
 	}
+	at := l.at
+	at.Line = first
 	h.width = len(fields)
 	if o.NoHeader {
-		if err := checkNumber(l.at, h.width, maxNames, "a row of"); err != nil {
+		if err := checkNumber(at, h.width, maxNames, "a row of"); err != nil {
 			return err
 		}
 		for i := range fields {
@@ -45,7 +48,7 @@ func (h *header) begin(l *lines, o *Options, row func() ([][]byte, error)) error
 	if h.indexed = h.width > 1 && h.names[0] == ""; h.indexed {
 		h.names = h.names[1:]
 	}
-	return checkNames(l.at, h.names)
+	return h.check(at)
 }
 
 func (h *header) columns() []string { return h.names }
@@ -82,18 +85,18 @@ type csvRows struct {
 
 func newCSV(l *lines, o *Options) (*csvRows, error) {
 	r := &csvRows{l: l, by: o.delimiter()}
-	return r, r.begin(l, o, func() ([][]byte, error) {
+	return r, r.begin(l, o, func() ([][]byte, int, error) {
 		if err := r.read(maxNames); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		at := l.at
 		at.Line = r.first
 		for _, name := range r.row {
 			if err := checkEnd(at, name); err != nil && len(r.on) == 0 && !o.NoHeader { // within quotes, CR is part of a name
-				return nil, err
+				return nil, 0, err
 			}
 		}
-		return r.row, nil
+		return r.row, r.first, nil
 	})
 }
 
@@ -223,13 +226,14 @@ func headerError(at fault.At, err error) error {
 	return err
 }
 
-// checkNames checks that the names are not empty and distinct.
-func checkNames(at fault.At, names []string) error {
-	if err := checkNumber(at, len(names), maxNames, "a header of"); err != nil {
+// check checks that the names are not empty and distinct.
+func (h *header) check(at fault.At) error {
+	if err := checkNumber(at, len(h.names), maxNames, "a header of"); err != nil {
 		return err
 	}
-	seen := make(map[string]bool, len(names))
-	for i, n := range names {
+	seen := make(map[string]bool, len(h.names))
+	for i, n := range h.names {
+		i = h.position(i)
 		if !utf8.ValidString(n) {
 			return faults.Corrupt(at, "the name of column %d is not UTF-8", i+1).WithHint("name its encoding, as in {Encoding latin1}")
 		}

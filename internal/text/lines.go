@@ -342,18 +342,18 @@ type tsv struct {
 
 func newTSV(l *lines, o *Options) (*tsv, error) {
 	r := &tsv{lines: l}
-	return r, r.begin(l, o, func() (fields [][]byte, err error) {
+	return r, r.begin(l, o, func() (fields [][]byte, first int, err error) {
 		line, err := l.next()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		fields = split(nil, line, '\t', maxNames)
 		for _, name := range fields {
 			if err := checkEnd(l.at, name); err != nil && !o.NoHeader {
-				return nil, err
+				return nil, 0, err
 			}
 		}
-		return fields, nil
+		return fields, l.at.Line, nil
 	})
 }
 
