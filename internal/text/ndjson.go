@@ -56,7 +56,7 @@ func (r *ndjson) descend() error {
 		if !ok || r.row[c] == nil {
 			continue
 		}
-		raw, found := r.row[c], true
+		raw := r.row[c]
 		for _, name := range n.path[1:] {
 			if raw == nil || raw[0] == 'n' {
 				raw = nil
@@ -65,7 +65,8 @@ func (r *ndjson) descend() error {
 			if raw[0] != '{' {
 				return r.badNested(n, "a path into a value that is no object")
 			}
-			if raw, found = only(raw, name); !found {
+			var once bool
+			if raw, once = only(raw, name); !once {
 				return r.badNested(n, "a key that stands twice in an object")
 			}
 		}
@@ -105,8 +106,8 @@ func (r *ndjson) badNested(n innerColumn, what string) error {
 	return &badLine{fault: faults.Corrupt(at, "%s", what), confined: true}
 }
 
-// only returns the value of a key of an object, nil if it has none. found is false if it has two.
-func only(object []byte, name string) (raw []byte, found bool) {
+// only returns the value of a key of an object, nil if it has none. once is false if it has two.
+func only(object []byte, name string) (raw []byte, once bool) {
 	for s := (scanner{object, 1}); s.more(); {
 		key, ok := unquote(s.value())
 		s.skip(':')
