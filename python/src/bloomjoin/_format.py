@@ -427,6 +427,8 @@ class _Fields:
         self.multiset = mode == 1
         if self.shards is not None and not self.multiset:
             raise unlike("partial counting filter", "a multiset", "a set")
+        if self.saturated > 256 * self.blocks:
+            raise unlike("saturated counters", f"at most {256 * self.blocks}", self.saturated)
 
     def _read_exceptions(self) -> None:
         self.exceptions: Exceptions | None = None
