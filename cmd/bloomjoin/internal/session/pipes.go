@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -15,7 +14,11 @@ import (
 // pipes replaces names that a shell gives to pipes, /dev/stdin and that of <(command), by "-", in
 // the arguments and in --ids, and reads standard input from there. One pipe can be read.
 func (c *Session) pipes(cmd *cobra.Command, args []string) error {
-	pipe, err := c.pipesIn(cmd.Context(), args, "")
+	pipe := ""
+	if f := cmd.Flags().Lookup("files-from"); f != nil && f.Value.String() == "-" {
+		pipe = "-"
+	}
+	pipe, err := c.pipesIn(cmd.Context(), args, pipe)
 	if err != nil {
 		return err
 	}
@@ -34,28 +37,36 @@ func (c *Session) pipes(cmd *cobra.Command, args []string) error {
 	return ids.Replace(names)
 }
 
-// pipesIn replaces names, where taken is the name of a pipe that is read already, and returns that
-// of the one that is read afterwards.
-func (c *Session) pipesIn(ctx context.Context, names []string, taken string) (string, error) {
+// pipesIn replaces names, where pipe is the one that is read already, or "-", or empty, and returns
+// what is read afterwards.
+func (c *Session) pipesIn(ctx context.Context, names []string, pipe string) (string, error) {
 	for i, name := range names {
-		if name != "/dev/stdin" && !strings.HasPrefix(name, "/dev/fd/") {
-			continue
+		if name != "-" {
+			if name != "/dev/stdin" && !strings.HasPrefix(name, "/dev/fd/") {
+				continue
+			}
+			if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() || info.IsDir() {
+				continue // a file, which can be read at any place
+			}
+			names[i] = "-"
 		}
-		if info, err := os.Stat(name); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-			continue // a file, which can be read at any place
-		}
-		names[i] = "-"
 		if name == "/dev/stdin" || name == "/dev/fd/0" {
-			continue
+			name = "-"
 		}
-		if taken != "" {
-			return "", flags.Usagef("%s: only one pipe can be read, and %s is one (write the other to a file first)", name, taken)
+		if name == "-" && pipe == "-" {
+			continue // a verb reads it once, or refuses
+		}
+		if pipe != "" {
+			return "", flags.Usagef("%s: only one pipe can be read, and %s is one (write the other to a file first)", name, pipe)
+		}
+		if pipe = name; name == "-" {
+			continue
 		}
 		f, err := os.Open(name)
 		if err != nil {
 			return "", err
 		}
-		taken, c.Stdin = name, &interruptibleReader{ctx: ctx, r: f}
+		c.Stdin = &interruptibleReader{ctx: ctx, r: f}
 	}
-	return taken, nil
+	return pipe, nil
 }
