@@ -197,7 +197,7 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 // before: the rest may not be written yet.
 func LastLine(in io.ReaderAt, from, size int64) (int64, error) {
 	b := make([]byte, endBytes)
-	cr := int64(-1) // that ends a line, unless there is an LF
+	last, crs := from, 0 // the end of the last CR, and how many there are
 	for end := size; end > from; {
 		n := min(end-from, endBytes)
 		if err := readAt(in, b[:n], end-n); err != nil {
@@ -206,12 +206,21 @@ func LastLine(in io.ReaderAt, from, size int64) (int64, error) {
 		if i := bytes.LastIndexByte(b[:n], '\n'); i >= 0 {
 			return end - n + int64(i) + 1, nil
 		}
-		if i := bytes.LastIndexByte(b[:n], '\r'); i >= 0 && cr < 0 {
-			cr = end - n + int64(i) + 1
+		if i := bytes.LastIndexByte(b[:n], '\r'); i >= 0 && crs == 0 {
+			last = end - n + int64(i) + 1
 		}
+		crs += bytes.Count(b[:n], []byte{'\r'})
 		end -= n
 	}
-	return max(cr, from), nil
+	if from == 0 && crs == 1 && last == size { // an LF may come
+		return 0, nil
+	}
+	if from > 0 { // lines end as those before do
+		if err := readAt(in, b[:1], from-1); err != nil || b[0] != '\r' {
+			return from, err
+		}
+	}
+	return last, nil
 }
 
 // endBytes is how much of both ends of what was read, or written, is compared.
