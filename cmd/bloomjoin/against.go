@@ -66,10 +66,11 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 		if err != nil {
 			return nil, err
 		}
+		open.Nested = keys.NestedPaths(columns)
 		open.Column, open.Types = columns[len(columns)-1].Name(), map[string]arrow.DataType{}
 		for i, class := range options.Classes {
 			if t := keys.TypeOf(class); t != nil && options.Rule.Class(keys.Bytes) != class {
-				open.Types[columns[i].Name()] = t
+				open.Types[columns[i].Flat()] = t
 			}
 		}
 		var pieces []source.Piece

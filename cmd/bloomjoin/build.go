@@ -492,7 +492,7 @@ func checkType(flag, column string, types map[string]arrow.DataType, plan *build
 		return err
 	}
 	for i, name := range plan.Spec.Names {
-		t, ok := types[columns[i].Name()]
+		t, ok := types[columns[i].Flat()]
 		if !ok || columns[i].Cast != nil {
 			continue
 		}

@@ -79,11 +79,13 @@ func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err erro
 	if open, err = keyOpening(o.key); err != nil {
 		return spec, open, flags.Usagef("--key: %w", err)
 	}
-	if weight, err := keys.ParseColumns(o.weight); o.weight != "" && err != nil {
+	weight, err := keys.ParseColumns(o.weight)
+	if o.weight != "" && err != nil {
 		return spec, open, flags.Usagef("--weight: %w", err)
 	} else if len(weight) > 1 {
 		return spec, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
 	}
+	open.Nested = append(open.Nested, keys.NestedPaths(weight)...)
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return spec, open, flags.Usagef("--normalize %w", err)
 	}
@@ -100,7 +102,7 @@ func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err erro
 func keyOpening(key string) (open source.Opening, err error) {
 	columns, err := keys.ParseColumns(key)
 	if err == nil {
-		open.Text, open.Column = true, columns[len(columns)-1].Name()
+		open.Text, open.Column, open.Nested = true, columns[len(columns)-1].Name(), keys.NestedPaths(columns)
 	}
 	return open, err
 }

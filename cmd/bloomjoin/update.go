@@ -186,6 +186,7 @@ func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, nam
 	if open.Types, err = flags.KeyTypes(o.ids.KeyType, columns); err != nil {
 		return nil, nil, nil, errors.New(name + ": " + err.Error()) // no longer wrong usage: the filter was opened
 	}
+	open.Nested = keys.NestedPaths(columns)
 	open.Column, open.Stdin = columns[len(columns)-1].Name(), c.Stdin
 	var lists [2][]*source.File
 	for i, names := range [][]string{o.remove, o.add} {

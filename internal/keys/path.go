@@ -39,8 +39,13 @@ func (p Path) Name() string {
 	return p[len(p)-1]
 }
 
-// Dotted returns the names with dots between them, without quotes.
-func (p Path) Dotted() string { return strings.Join(p, ".") }
+// Flat returns the name of the column where paths into structs are columns, too.
+func (p Path) Flat() string {
+	if len(p) > 1 {
+		return p.String()
+	}
+	return p.Name()
+}
 
 // Column is a key column and, if it is cast, the type.
 type Column struct {
@@ -217,8 +222,8 @@ func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	if at := schema.FieldIndices(p[0]); len(at) == 1 && len(p) == 1 && !ignoreCase { // a copy of all fields would be quadratic
 		return Field{Index: slices.Clone(at), Names: Path{p[0]}, Type: schema.Field(at[0]).Type}, nil
 	}
-	if len(p) > 1 && schema.Metadata().FindKey(HasNested) >= 0 {
-		if at := schema.FieldIndices(p.Dotted()); len(at) > 0 {
+	if schema.Metadata().FindKey(HasNested+p.Flat()) >= 0 && len(p) > 1 {
+		if at := schema.FieldIndices(p.Flat()); len(at) > 0 {
 			at = at[len(at)-1:] // after a key of that very name
 			return Field{Index: slices.Clone(at), Names: Path{schema.Field(at[0]).Name}, Type: schema.Field(at[0]).Type}, nil
 		}
@@ -296,7 +301,7 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	if errors.As(cause, new(*collision)) {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
 	}
-	dotted := p.Dotted()
+	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
 	}
@@ -313,9 +318,9 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	return e
 }
 
-// HasNested is a key in the metadata of schemas in which the columns of paths into structs have
-// the path with dots as their name.
-const HasNested = "bloomjoin.nested"
+// HasNested begins a key in the metadata of schemas that have a column for a path into structs.
+// The rest is the column's name, see [Path.Flat].
+const HasNested = "bloomjoin.nested "
 
 // NestedPaths returns the paths of columns that are in structs.
 func NestedPaths(columns []Column) (paths [][]string) {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // sampled is the number of objects that are inspected to find the columns, and
@@ -36,7 +36,7 @@ type ndjson struct {
 // innerColumn is a column of values within the objects of a key.
 type innerColumn struct {
 	column int
-	path   []string // from the key down
+	path   keys.Path // from the key down
 }
 
 // innerColumns adds columns for the paths of [Options].Nested that an object has had.
@@ -44,7 +44,7 @@ func (r *ndjson) innerColumns(seen []bool, paths [][]string) {
 	for i, path := range paths {
 		if seen[i] {
 			r.inner = append(r.inner, innerColumn{len(r.names), path})
-			r.names, r.row = append(r.names, strings.Join(path, ".")), append(r.row, nil)
+			r.names, r.row = append(r.names, keys.Path(path).Flat()), append(r.row, nil)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (r *ndjson) has(path []string) bool {
 
 func (r *ndjson) badNested(n innerColumn, what string) error {
 	at := r.at
-	at.Column = strings.Join(n.path, ".")
+	at.Column = n.path.Flat()
 	return &badLine{fault: faults.Corrupt(at, "%s", what), confined: true}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Values within objects are columns, as whole inputs and by ranges, by goroutines and in one.
@@ -64,6 +66,31 @@ func TestNestedBad(t *testing.T) {
 			if !skip && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "line 4")) {
 				t.Errorf("%s: %v", bad, err)
 			}
+		}
+	}
+}
+
+// A path is not found under the name of a key that looks like it, nor under that of another path.
+func TestNestedNames(t *testing.T) {
+	const text = `{"c":{"d":1},"a.b":2,"x":{"y.z":3},"x.y":{"z":4}}` + "\n"
+	paths := [][]string{{"c", "d"}, {"a", "b"}, {"x", "y.z"}, {"x.y", "z"}}
+	tab, err := openRanges(t, "a.ndjson", text, 0, Options{Nested: paths})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"1", "", "3", "4"} {
+		at, err := keys.Path(paths[i]).Resolve(tab.Schema(), false)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%q is column %d", paths[i], at.Index)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := recordsOf(tab, 0, at.Index[0]); err != nil || !slices.Equal(got, []string{want}) {
+			t.Errorf("%q: %q, %v, want %s", paths[i], got, err, want)
 		}
 	}
 }

@@ -175,8 +175,8 @@ type Options struct {
 	// NoHeader means that CSV or TSV has no row of names: its columns are named 1, 2, ….
 	NoHeader bool
 	// Nested has paths of two names or more, from a key of NDJSON into its objects. Each is a
-	// column after those of the keys, named by the path with dots, if one of the first objects has
-	// it. A value that is no object on the way makes the line bad; what is missing is NULL.
+	// column after those of the keys, named as [keys.Path.Flat] says, if one of the first objects
+	// has it. A value that is no object on the way makes the line bad; what is missing is NULL.
 	Nested [][]string
 	// SkipBad skips bad lines and counts them; see [Table.Bad].
 	SkipBad bool
@@ -362,7 +362,11 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 		about = &m
 	}
 	if len(in.inner) > 0 {
-		m := arrow.NewMetadata([]string{keys.HasNested}, []string{"true"})
+		nested := map[string]string{}
+		for _, n := range in.inner {
+			nested[keys.HasNested+n.path.Flat()] = "true"
+		}
+		m := arrow.MetadataFrom(nested)
 		about = &m
 	}
 	t.schema = arrow.NewSchema(fields, about)

@@ -165,7 +165,7 @@ func KeyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error
 		if err != nil {
 			return nil, Usagef("--key-type: %w", err)
 		}
-		types[c.Dotted()] = t
+		types[c.Flat()] = t
 	}
 	return types, nil
 }

@@ -183,7 +183,7 @@ func (p *Pairing) typeText(ids, logs []*source.File) error {
 			}
 		}
 		if t := textType(t); t != nil && p.IDs[i].Cast == nil && !p.readsAsUUID(t) {
-			types[p.IDs[i].Dotted()] = t
+			types[p.IDs[i].Flat()] = t
 		}
 	}
 	for i, f := range ids {
