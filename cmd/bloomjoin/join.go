@@ -462,7 +462,7 @@ func columnsOf(j *joins.Join, opts joins.Options) (names []string) {
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
 func (o *joinFlags) identity(opts joins.Options, layout []string, ids []*source.File, dir bool) []string {
-	words := []string{"join", o.on, o.typ, o.text.KeyType, o.text.Format, fmt.Sprint(len(ids), " of the files are IDs")}
+	words := []string{"join", o.on, o.typ, o.text.KeyType, string(o.text.Open().TextFormat), fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
 	}
