@@ -27,7 +27,7 @@ func (h *header) begin(l *lines, o *Options, row func() ([][]byte, int, error)) 
 	fields, first, err := row()
 	l.keep = keep
 	if err != nil {
-		return headerError(l.at, err)
+		return headerError(l.at, o, err)
 	}
 	at := l.at
 	at.Line = first
@@ -74,9 +74,10 @@ func (h *header) field(row [][]byte, c int) ([]byte, bool) {
 type csvRows struct {
 	l *lines
 	header
-	by    byte     // the delimiter
-	first int      // line on which the row starts
-	row   [][]byte // the row's fields
+	by      byte     // the delimiter
+	heading bool     // the row has the names
+	first   int      // line on which the row starts
+	row     [][]byte // the row's fields
 	// For rows with quotes:
 	copied []byte // bytes of the fields
 	ends   []int  // end of each field in copied
@@ -84,20 +85,13 @@ type csvRows struct {
 }
 
 func newCSV(l *lines, o *Options) (*csvRows, error) {
-	r := &csvRows{l: l, by: o.delimiter()}
-	return r, r.begin(l, o, func() ([][]byte, int, error) {
-		if err := r.read(maxNames); err != nil {
-			return nil, 0, err
-		}
-		at := l.at
-		at.Line = r.first
-		for _, name := range r.row {
-			if err := checkEnd(at, name); err != nil && len(r.on) == 0 && !o.NoHeader { // within quotes, CR is part of a name
-				return nil, 0, err
-			}
-		}
-		return r.row, r.first, nil
+	r := &csvRows{l: l, by: o.delimiter(), heading: !o.NoHeader}
+	err := r.begin(l, o, func() ([][]byte, int, error) {
+		err := r.read(maxNames)
+		return r.row, r.first, err
 	})
+	r.heading = false
+	return r, err
 }
 
 // delimiter returns the delimiter of CSV.
@@ -134,6 +128,9 @@ func (r *csvRows) read(columns int) error {
 		return r.quoted(line, columns)
 	}
 	r.row = split(r.row, line, r.by, columns)
+	if r.heading {
+		return checkEnd(r.l.at, line)
+	}
 	return nil
 }
 
@@ -158,7 +155,7 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 			if bytes.IndexByte(field, '"') >= 0 {
 				return r.quoteError("a quote in a field that does not begin with one")
 			}
-			if r.width == 0 {
+			if r.heading { // within quotes, CR is part of a name
 				if err = checkEnd(r.l.at, field); err != nil {
 					return err
 				}
@@ -218,9 +215,12 @@ func (r *csvRows) quoteError(what string) error {
 
 const quoteHint = "write a field with quotes or line ends in quotes, and each quote within it twice"
 
-func headerError(at fault.At, err error) error {
+func headerError(at fault.At, o *Options, err error) error {
 	if err == io.EOF {
 		at.Line = 0
+		if o.NoHeader {
+			return faults.Corrupt(at, "no row, so no number of columns").WithHint("leave the file out")
+		}
 		return faults.Corrupt(at, "no row of column names").WithHint("write one as the first line")
 	}
 	return err
@@ -248,10 +248,10 @@ func (h *header) check(at fault.At) error {
 	return nil
 }
 
-// checkEnd returns an error if a name without quotes has a CR: in an input with LF, CR
+// checkEnd returns an error if names without quotes have a CR: in an input with LF, CR
 // alone ends no line, and the names would take rows in.
-func checkEnd(at fault.At, name []byte) error {
-	if bytes.IndexByte(name, '\r') < 0 {
+func checkEnd(at fault.At, names []byte) error {
+	if bytes.IndexByte(names, '\r') < 0 {
 		return nil
 	}
 	return faults.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("make all lines end alike")

@@ -347,13 +347,10 @@ func newTSV(l *lines, o *Options) (*tsv, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		fields = split(nil, line, '\t', maxNames)
-		for _, name := range fields {
-			if err := checkEnd(l.at, name); err != nil && !o.NoHeader {
-				return nil, 0, err
-			}
+		if !o.NoHeader {
+			err = checkEnd(l.at, line)
 		}
-		return fields, l.at.Line, nil
+		return split(nil, line, '\t', maxNames), l.at.Line, err
 	})
 }
 

@@ -131,6 +131,22 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// A first row that has no names is a row as any other.
+func TestNoHeader(t *testing.T) {
+	for _, text := range []string{"a,b\rc\n", "\"a\",b\rc\n"} {
+		rows, err := read(t, "a.csv", text+text, Options{NoHeader: true})
+		if got, want := fmt.Sprint(rows), "[[a b\rc] [a b\rc]]"; err != nil || got != want {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+		if _, err := read(t, "a.csv", text, Options{}); err == nil {
+			t.Errorf("%q: no error of a CR within names", text)
+		}
+	}
+	if _, err := read(t, "a.csv", "\n", Options{NoHeader: true}); err == nil || strings.Contains(err.Error(), "names") {
+		t.Errorf("no row: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	types := map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int8}
 	for _, c := range []struct {

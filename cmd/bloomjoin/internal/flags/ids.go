@@ -46,7 +46,7 @@ func delimiterOf(s string) (byte, error) {
 	case s == "tab" || s == `\t`:
 		return '\t', nil
 	case len(s) != 1 || s[0] >= 0x80 || strings.ContainsAny(s, "\"\r\n\x00"):
-		return 0, Usagef("--delimiter %s: want one character, as ';', or tab", s)
+		return 0, Usagef("--delimiter %q: want one character, as ';', or tab", s)
 	}
 	return s[0], nil
 }
