@@ -12,7 +12,8 @@ import (
 )
 
 // pipes replaces names that a shell gives to pipes, /dev/stdin and that of <(command), by "-", in
-// the arguments and in --ids, and reads standard input from there. One pipe can be read.
+// the arguments and in flags that name IDs, and reads standard input from there. One pipe can be
+// read.
 func (c *Session) pipes(cmd *cobra.Command, args []string) error {
 	pipe := ""
 	if f := cmd.Flags().Lookup("files-from"); f != nil && f.Value.String() == "-" {
@@ -22,19 +23,24 @@ func (c *Session) pipes(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f := cmd.Flags().Lookup("ids")
-	if f == nil || !f.Changed {
-		return nil
+	for _, flag := range []string{"ids", "add", "remove"} {
+		f := cmd.Flags().Lookup(flag)
+		if f == nil || !f.Changed {
+			continue
+		}
+		ids, ok := f.Value.(pflag.SliceValue)
+		if !ok {
+			continue
+		}
+		names := ids.GetSlice()
+		if pipe, err = c.pipesIn(cmd.Context(), names, pipe); err != nil {
+			return err
+		}
+		if err := ids.Replace(names); err != nil {
+			return err
+		}
 	}
-	ids, ok := f.Value.(pflag.SliceValue)
-	if !ok {
-		return nil
-	}
-	names := ids.GetSlice()
-	if _, err := c.pipesIn(cmd.Context(), names, pipe); err != nil {
-		return err
-	}
-	return ids.Replace(names)
+	return nil
 }
 
 // pipesIn replaces names, where pipe is the one that is read already, or "-", or empty, and returns
