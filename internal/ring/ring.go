@@ -59,15 +59,13 @@ type Ring struct {
 	counts []uint64 // keys recorded, by slot
 	masks  []uint64 // of the hashes that are judged together
 
-	rate    float64 // see Rate
-	rated   uint64  // recorded keys when rate was computed; 0: it is out of date
-	entries uint64  // sum of counts
+	rate  float64 // see Rate
+	rated uint64  // recorded keys when rate was computed; 0: it is out of date
 }
 
 // New returns an empty ring. The parameters are those of [Plan].
 func New(p Params) *Ring {
-	r := &Ring{params: p, counts: make([]uint64, p.Slots), masks: make([]uint64, together)}
-	r.Clock = Clock{slots: int64(p.Slots), jump: p.Jump}
+	r := &Ring{Clock: p.Clock(), params: p, counts: make([]uint64, p.Slots), masks: make([]uint64, together)}
 	r.width, r.ways = p.layout()
 	r.stride = blockBits * r.width
 	for slot := range uint64(p.Slots) {
@@ -150,7 +148,6 @@ func (r *Ring) record(h, slot uint64) {
 		block[bit*r.width+column/8] |= 1 << (column % 8)
 	}
 	r.counts[slot]++
-	r.entries++
 }
 
 // drop forgets the n oldest slots, up to the newest one, which has moved already.
@@ -159,7 +156,6 @@ func (r *Ring) drop(n int64) {
 	if n >= int64(r.params.Slots) {
 		clear(r.bits)
 		clear(r.counts)
-		r.entries = 0
 		return
 	}
 	gone := make([]byte, r.width)
@@ -168,7 +164,6 @@ func (r *Ring) drop(n int64) {
 		for column := in * r.ways; column < (in+1)*r.ways; column++ {
 			gone[column/8] |= 1 << (column % 8)
 		}
-		r.entries -= r.counts[in]
 		r.counts[in] = 0
 	}
 	// A pattern of width words is one of whole positions.
@@ -187,7 +182,12 @@ func (r *Ring) drop(n int64) {
 }
 
 // Recorded returns the number of keys in the ring.
-func (r *Ring) Recorded() uint64 { return r.entries }
+func (r *Ring) Recorded() (n uint64) {
+	for _, c := range r.counts {
+		n += c
+	}
+	return n
+}
 
 // Fullest returns the number of keys in the slot that has most.
 func (r *Ring) Fullest() uint64 { return slices.Max(r.counts) }
@@ -195,8 +195,8 @@ func (r *Ring) Fullest() uint64 { return slices.Max(r.counts) }
 // Rate returns the probability that a key that is not in the ring is taken for one that is: that
 // of a false positive in any of its filters, by the keys that they hold.
 func (r *Ring) Rate() float64 {
-	if r.rated == 0 || r.entries-r.rated > r.rated/128 {
-		r.rate, r.rated = rate(r.params.Blocks, r.ways, r.counts), max(r.entries, 1)
+	if n := r.Recorded(); r.rated == 0 || n-r.rated > r.rated/128 {
+		r.rate, r.rated = rate(r.params.Blocks, r.ways, r.counts), max(n, 1)
 	}
 	return r.rate
 }

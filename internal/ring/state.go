@@ -68,49 +68,51 @@ func (r *Ring) Encode(w io.Writer, with json.RawMessage) error {
 func Decode(in io.Reader, name string, size int64, most uint64) (*Ring, json.RawMessage, error) {
 	at := fault.At{File: name}
 	sum := xxh3.New()
-	read := func(b []byte) error {
-		if _, err := io.ReadFull(in, b); err == io.EOF || err == io.ErrUnexpectedEOF {
+	in = io.TeeReader(in, sum)
+	failed := func(err error) error {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return faults.Corrupt(at, "a state of duplicates that ends too early")
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
 		}
-		return nil
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	read := func(n uint64) ([]byte, error) {
+		var b bytes.Buffer // grows with what there is
+		if _, err := io.CopyN(&b, in, int64(n)); err != nil {
+			return nil, failed(err)
+		}
+		return b.Bytes(), nil
 	}
 	check := func() error {
-		var b [8]byte
-		if err := read(b[:]); err != nil {
+		got := sum.Sum64()
+		b, err := read(8)
+		if err != nil {
 			return err
 		}
-		if want, got := binary.LittleEndian.Uint64(b[:]), sum.Sum64(); want != got {
+		if want := binary.LittleEndian.Uint64(b); want != got {
 			return faults.Wanted(faults.Corrupt(at, "checksum"), fmt.Sprintf("%016x", want), fmt.Sprintf("%016x", got))
 		}
-		_, _ = sum.Write(b[:]) // never fails
 		return nil
 	}
-	h, err := readHead(at, read, sum)
+	h, err := readHead(at, read)
 	if err == nil {
 		err = check()
+	}
+	if err == nil {
+		err = h.check(at, size, most)
+	}
+	var early []byte
+	if err == nil && size < 0 { // memory is taken when an eighth of the bits has come
+		early, err = read(h.Bytes() / 8)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := h.check(at, size, most); err != nil {
-		return nil, nil, err
+	r := New(h.Params)
+	r.newest, r.begun = h.Newest, h.Begun
+	copy(r.counts, h.Counts)
+	if _, err := io.ReadFull(in, r.bits[copy(r.bits, early):]); err != nil {
+		return nil, nil, failed(err)
 	}
-	if size < 0 { // memory is taken when an eighth of the bits has come
-		var early bytes.Buffer
-		if _, err := io.CopyN(&early, in, int64(h.Bytes()/8)); err == io.EOF {
-			return nil, nil, faults.Corrupt(at, "a state of duplicates that ends too early")
-		} else if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", name, err)
-		}
-		in = io.MultiReader(&early, in)
-	}
-	r := h.ring()
-	if err := read(r.bits); err != nil {
-		return nil, nil, err
-	}
-	_, _ = sum.Write(r.bits)
 	if err := check(); err != nil {
 		return nil, nil, err
 	}
@@ -120,13 +122,12 @@ func Decode(in io.Reader, name string, size int64, most uint64) (*Ring, json.Raw
 	return r, h.With, nil
 }
 
-// readHead reads everything before the first checksum, and adds it to the sum.
-func readHead(at fault.At, read func([]byte) error, sum *xxh3.Hasher) (h head, err error) {
-	first := make([]byte, len(magic)+8)
-	if err := read(first); err != nil {
+// readHead reads everything before the first checksum.
+func readHead(at fault.At, read func(uint64) ([]byte, error)) (h head, err error) {
+	first, err := read(uint64(len(magic) + 8))
+	if err != nil {
 		return h, err
 	}
-	_, _ = sum.Write(first)
 	v, n := binary.LittleEndian.Uint32(first[len(magic):]), binary.LittleEndian.Uint32(first[len(magic)+4:])
 	switch {
 	case string(first[:len(magic)]) != magic:
@@ -137,17 +138,11 @@ func readHead(at fault.At, read func([]byte) error, sum *xxh3.Hasher) (h head, e
 	case n > mostHead:
 		return h, faults.Corrupt(at, "a head of %d bytes", n)
 	}
-	var text bytes.Buffer // grows with what there is, whatever the length says
-	part := make([]byte, min(n, 1<<20))
-	for left := n; left > 0; left -= uint32(len(part)) {
-		part = part[:min(left, uint32(len(part)))]
-		if err := read(part); err != nil {
-			return h, err
-		}
-		text.Write(part)
+	text, err := read(uint64(n))
+	if err != nil {
+		return h, err
 	}
-	_, _ = sum.Write(text.Bytes())
-	d := json.NewDecoder(&text)
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&h); err != nil || d.More() {
 		return h, faults.Corrupt(at, "the head of a state, which is no object that is known")
@@ -170,15 +165,4 @@ func (h *head) check(at fault.At, size int64, most uint64) error {
 		return fmt.Errorf("%s: %w", at.File, err)
 	}
 	return nil
-}
-
-// ring returns an empty ring with the counts of the head.
-func (h *head) ring() *Ring {
-	r := New(h.Params)
-	r.newest, r.begun = h.Newest, h.Begun
-	copy(r.counts, h.Counts)
-	for _, n := range h.Counts {
-		r.entries += n
-	}
-	return r
 }
