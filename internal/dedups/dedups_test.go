@@ -446,6 +446,20 @@ func TestStateFile(t *testing.T) {
 	if err := s.Commit(ctx, r); !errors.Is(err, storage.ErrChanged) {
 		t.Error(err)
 	}
+	newer := renewed{storage.Local(), func() {
+		again.Length = 7
+		if err := again.Commit(ctx, r); err != nil {
+			t.Error(err)
+		}
+	}}
+	stale, r, err := LoadState(ctx, newer, name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.store = storage.Local()
+	if err := stale.Commit(ctx, r); !errors.Is(err, storage.ErrChanged) {
+		t.Error("a state that was replaced while it was read:", err)
+	}
 	late := &State{store: hidden{storage.Local()}, name: name} // a run that saw no state when it began to commit
 	if err := late.Commit(ctx, r); !errors.Is(err, storage.ErrChanged) {
 		t.Error(err)
@@ -533,6 +547,18 @@ func TestNegative(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// renewed calls a function whenever an object was opened.
+type renewed struct {
+	storage.Storage
+	opened func()
+}
+
+func (s renewed) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	in, err := s.Storage.Open(ctx, o)
+	s.opened()
+	return in, err
 }
 
 // hidden opens nothing.

@@ -70,7 +70,7 @@ func LoadState(ctx context.Context, store storage.Storage, name string, most uin
 	if s.Length < 0 || slices.ContainsFunc(s.Inputs, func(d Done) bool { return d.Offset < 0 }) {
 		return nil, nil, faults.Corrupt(fault.At{File: name}, "a state with a negative length")
 	}
-	s.last, err = s.stored(ctx)
+	s.last, err = lastOf(in)
 	return s, r, err
 }
 
@@ -112,9 +112,13 @@ func (s *State) stored(ctx context.Context) (last []byte, err error) {
 	} else if err != nil {
 		return nil, err
 	}
-	last = make([]byte, 8)
-	err = readAt(in, last, max(in.Object().Size-int64(len(last)), 0))
+	last, err = lastOf(in)
 	return last, errors.Join(err, in.Close())
+}
+
+func lastOf(in storage.Reader) ([]byte, error) {
+	last := make([]byte, 8)
+	return last, readAt(in, last, max(in.Object().Size-int64(len(last)), 0))
 }
 
 // unchanged returns an error if another run has replaced the file.
@@ -167,17 +171,16 @@ func (s *State) Read(name string, in io.ReaderAt, offset int64, line int) error 
 // Check returns an error if a text does not begin with what was read of it.
 func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	at := fault.At{File: name}
+	const hint = "inputs may grow, not change: give a rotated log another name"
 	if size < d.Offset {
-		e := faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), fmt.Sprint(size))
-		return e.WithHint("inputs may grow, not change: give a rotated log another name")
+		return faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), fmt.Sprint(size)).WithHint(hint)
 	}
 	head, tail, err := ends(in, d.Offset)
 	if err != nil {
 		return err
 	}
 	if head != d.Head || tail != d.Tail {
-		e := faults.Mismatch(at, "checksums of an input that is in part done", fmt.Sprintf("%016x %016x", d.Head, d.Tail), fmt.Sprintf("%016x %016x", head, tail))
-		return e.WithHint("inputs may grow, not change: give a rotated log another name")
+		return faults.Mismatch(at, "checksums of an input that is in part done", fmt.Sprintf("%016x %016x", d.Head, d.Tail), fmt.Sprintf("%016x %016x", head, tail)).WithHint(hint)
 	}
 	if d.Offset == 0 || d.Offset == size {
 		return nil
