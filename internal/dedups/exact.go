@@ -100,7 +100,7 @@ func (e *Exact) Wants(h uint64) bool {
 	return suspected && mixed(h)%e.rounds == e.round
 }
 
-// Drop appends the rows to drop of this round, ascending; the first round also drops those that
+// Drop appends the rows to drop, ascending: of this round's keys, and in each round those that
 // cannot be judged. The error is ErrFull if the keys exceed the budget.
 func (e *Exact) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
 	e.verdicts = e.verdicts[:0]
@@ -117,18 +117,11 @@ func (e *Exact) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
 			if !before {
 				e.held += int64(len(key)) + entryBytes
 			}
-		} else if v != ring.Fresh && e.round > 0 {
-			v = ring.Fresh // the first round has counted it
 		}
 		e.verdicts = append(e.verdicts, v)
 	}
 	if e.most > 0 && e.held > e.most {
 		return nil, ErrFull
-	}
-	if e.round > 0 && len(rows.NoTime) > 0 {
-		some := *rows
-		some.NoTime = nil
-		rows = &some
 	}
 	return e.Counts.add(rows, e.late, e.verdicts, drop)
 }

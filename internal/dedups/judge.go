@@ -32,16 +32,10 @@ type Counts struct {
 	Unjudged   int64 `json:"unjudged_dropped"` // late, ahead or without a time, and dropped
 }
 
-// Add adds the figures of another round of [Exact] about the same rows.
+// Add adds the figures of another round of [Exact], which differs from others by its duplicates.
 func (c *Counts) Add(d Counts) {
-	if c.RowsIn == 0 {
-		c.RowsIn, c.KeysNull = d.RowsIn, d.KeysNull
-	}
-	c.Duplicates += d.Duplicates
-	c.Late += d.Late
-	c.Ahead += d.Ahead
-	c.TimesNull += d.TimesNull
-	c.Unjudged += d.Unjudged
+	d.Duplicates += c.Duplicates
+	*c = d
 }
 
 // add counts rows, and appends those to drop. With Refuse, the error names a row that cannot be

@@ -72,10 +72,12 @@ func (c Columns) NewEncoder(name string, schema *arrow.Schema) (*Encoder, error)
 	case class == keys.Null || e.text:
 	case c.Unit > 0 && class != keys.Integer:
 		return nil, faults.Mismatch(at, "time column with {TimeUnit}", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
-	case c.Unit == 0 && class == keys.Integer:
-		return nil, faults.Mismatch(at, "time column", "timestamp, instant or date", string(class)).WithHint("say what the integers count since 1970 with {TimeUnit ms}")
 	case c.Unit == 0 && class != keys.Timestamp && class != keys.Instant && class != keys.Date:
-		return nil, faults.Mismatch(at, "time column", "timestamp, instant or date", string(class))
+		err := faults.Mismatch(at, "time column", "timestamp, instant or date", string(class))
+		if class == keys.Integer {
+			err = err.WithHint("say what the integers count since 1970 with {TimeUnit ms}")
+		}
+		return nil, err
 	}
 	return e, nil
 }
@@ -110,8 +112,7 @@ var hash = bloom.Hash{ID: bloom.XXH3}
 // Encode sets r to the rows of a record. wanted selects the keys that are copied to Exact; nil: none.
 func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) bool) error {
 	r.Len = int(rec.NumRows())
-	r.At, r.Slots, r.NoTime, r.Exact, r.encoded, r.Bytes = r.At[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], 0
-	r.Hashes = r.Hashes[:0]
+	r.At, r.Hashes, r.Slots, r.NoTime, r.Exact, r.encoded, r.Bytes = r.At[:0], r.Hashes[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], 0
 	if err := e.keys.EncodeKeys(e.name, rec, &r.keys); err != nil {
 		return err
 	}
