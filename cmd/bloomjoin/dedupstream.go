@@ -30,10 +30,10 @@ import (
 // passing is a batch of rows that pass as they come.
 type passing struct {
 	enc   *dedups.Encoder
-	rec   arrow.Record                             // the key and time columns, at least
-	write func(out io.Writer, drop []uint32) error // the rows that stay
-	line  func(row int) int                        // its number in the text; nil: it has none
-	pause bool                                     // the input has no more at the moment
+	rec   arrow.Record                          // the key and time columns, at least
+	write func(out io.Writer, drop []int) error // the rows that stay
+	lines []int                                 // their numbers in the text; nil: they have none
+	pause bool                                  // the input has no more at the moment
 }
 
 // dedupStream passes rows on in their own format.
@@ -125,7 +125,7 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 
 // passJudged decides about rows as they come.
 func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
-	var drop []uint32
+	var drop []int
 	s.writing = true
 	next := time.Now().Add(s.o.checkpoint)
 	err := s.each(ctx, func(b *passing) (err error) {
@@ -194,13 +194,13 @@ func (s *dedupStream) passExactly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first, drop := int64(0), []uint32(nil)
+	first, drop := int64(0), []int(nil)
 	s.writing = true
 	return s.each(ctx, func(b *passing) error {
 		drop = drop[:0]
 		for row := range b.rec.NumRows() {
 			if sel.Dropped(first + row) {
-				drop = append(drop, uint32(row))
+				drop = append(drop, int(row))
 			}
 		}
 		first += b.rec.NumRows()
@@ -211,15 +211,15 @@ func (s *dedupStream) passExactly(ctx context.Context) error {
 // encode sets rows to those of the batch. An error names the line.
 func (b *passing) encode(rows *dedups.Rows, wanted func(uint64) bool) error {
 	err := b.enc.Encode(b.rec, rows, wanted)
-	if !errors.Is(err, keys.ErrMisfit) && !errors.Is(err, keys.ErrNoUUID) || b.line == nil {
+	if !errors.Is(err, keys.ErrMisfit) && !errors.Is(err, keys.ErrNoUUID) || b.lines == nil {
 		return err
 	}
-	for i := range b.rec.NumRows() {
-		one := b.rec.NewSlice(i, i+1)
+	for i, line := range b.lines {
+		one := b.rec.NewSlice(int64(i), int64(i)+1)
 		err := b.enc.Encode(one, rows, nil)
 		one.Release()
 		if at := (*fault.Error)(nil); errors.As(err, &at) {
-			at.At.Line = b.line(int(i))
+			at.At.Line = line
 			return err
 		}
 	}
@@ -305,8 +305,7 @@ func (s *dedupStream) arrow(ctx context.Context, in io.Reader, name string, fn f
 	if err != nil {
 		return err
 	}
-	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
-	t, err := arrowipc.OpenStream(open, name, nil, arrowipc.StreamOptions{Once: true, Memory: total})
+	t, err := openArrow(in, name, total)
 	if err != nil {
 		return err
 	}
@@ -325,7 +324,7 @@ func (s *dedupStream) arrow(ctx context.Context, in io.Reader, name string, fn f
 		if err != nil {
 			return err
 		}
-		write := func(_ io.Writer, drop []uint32) error { return writeKept(w, rec, drop) }
+		write := func(_ io.Writer, drop []int) error { return writeRows(w, name, rec, others(drop, int(rec.NumRows()))) }
 		if err := fn(&passing{enc: enc, rec: rec, write: write, pause: true}); err != nil {
 			return err
 		}

@@ -215,7 +215,7 @@ func (r *dedupRun) selection(rows int64, read reading) (*dedups.Selection, error
 	if r.judge == nil {
 		return r.exactly(rows, read)
 	}
-	sel, drop := dedups.NewSelection(rows), []uint32(nil)
+	sel, drop := dedups.NewSelection(rows), []int(nil)
 	err := read(nil, func(p source.Piece, rows *dedups.Rows) (err error) {
 		if drop, err = r.judge.Drop(rows, drop[:0]); err == nil {
 			sel.Drop(sel.Next(p, rows.Len), drop)
@@ -251,7 +251,7 @@ func (r *dedupRun) exactly(rows int64, read reading) (*dedups.Selection, error) 
 
 // compare decides about all rows in rounds.
 func (r *dedupRun) compare(s *dedups.Suspects, rows, room int64, read reading) (*dedups.Selection, error) {
-	sel, drop := dedups.NewSelection(rows), []uint32(nil)
+	sel, drop := dedups.NewSelection(rows), []int(nil)
 	r.counts = dedups.Counts{}
 	for round := range r.rounds {
 		e := s.NewExact(r.params, dedups.Late(r.o.late), round, r.rounds, room)

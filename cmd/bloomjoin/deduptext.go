@@ -8,10 +8,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
-
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
@@ -19,18 +15,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
-
-// textBatch is rows of text with the texts of their key and time columns.
-type textBatch struct {
-	in    answered
-	text  []byte
-	ends  []int
-	lines []int
-	build *array.RecordBuilder
-
-	offset int64 // after the last row, and its line
-	line   int
-}
 
 // text passes on rows of text as they are.
 func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guessed bool, fn func(*passing) error) error {
@@ -42,24 +26,15 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // nothing was written
-	fields := make([]arrow.Field, len(columns))
-	of := s.of
-	of.Key, of.Time = slices.Clone(s.of.Key), slices.Clone(s.of.Time)
+	names := make([]string, len(columns))
 	for i, c := range columns {
-		field := c.Name()
-		if slices.ContainsFunc(fields[:i], func(f arrow.Field) bool { return f.Name == field }) {
-			field = fmt.Sprintf("%s (column %d)", field, i+1)
+		if names[i] = c.Name(); slices.Contains(names[:i], names[i]) {
+			names[i] = fmt.Sprintf("%s (column %d)", names[i], i+1)
 		}
-		fields[i] = arrow.Field{Name: field, Type: arrow.BinaryTypes.String, Nullable: true}
-		c.Path = keys.Path{field}
-		if i < len(of.Key) {
-			of.Key[i] = c
-		} else {
-			of.Time[0] = c
-		}
+		columns[i].Path = keys.Path{names[i]}
 	}
-	schema := arrow.NewSchema(fields, nil)
+	of, schema := s.of, textSchema(names)
+	of.Key, of.Time = columns[:len(s.of.Key)], columns[len(s.of.Key):]
 	enc, err := of.NewEncoder(name, schema)
 	if err == nil {
 		err = s.agree(enc, name)
@@ -68,88 +43,31 @@ func (s *dedupStream) text(ctx context.Context, in io.Reader, name string, guess
 		err = s.file.Ready()
 	}
 	if err != nil {
+		_ = rows.Close() // nothing was written
 		return err
 	}
-	b := &textBatch{in: rows, build: array.NewRecordBuilder(memory.DefaultAllocator, schema), offset: rows.Offset(), line: rows.Line()}
-	defer b.build.Release()
+	offset, line := rows.Offset(), rows.Line()
 	if s.state != nil {
-		s.place = func() error { return s.state.Read(s.known, s.src, base+b.offset, b.line) }
+		s.place = func() error { return s.state.Read(s.known, s.src, base+offset, line) }
 	}
-	for err != io.EOF {
-		if err := ctx.Err(); err != nil {
-			return err
+	r := &lineReader{in: rows, width: len(columns)}
+	err = r.each(ctx, func(b *lineBatch) error {
+		offset, line = b.offset, b.line
+		if len(b.ends) == 0 {
+			return nil
 		}
-		err = b.fill(len(columns))
-		if len(b.ends) > 0 { // also before an error
-			if err := b.pass(enc, !rows.Ready(), fn); err != nil {
-				return err
-			}
-		}
-		if err != nil && err != io.EOF {
-			return err
-		}
-	}
-	b.offset, b.line = rows.Offset(), rows.Line() // past empty lines
-	return s.ended(rows, name)
-}
-
-// pass calls fn with the batch.
-func (b *textBatch) pass(enc *dedups.Encoder, pause bool, fn func(*passing) error) error {
-	all := b.build.NewRecord()
-	defer all.Release()
-	rec := all.NewSlice(0, int64(len(b.ends)))
-	defer rec.Release()
-	return fn(&passing{enc: enc, rec: rec, write: b.write, line: func(row int) int { return b.lines[row] }, pause: pause})
-}
-
-// fill reads the rows that there are, at least one.
-func (b *textBatch) fill(columns int) error {
-	b.text, b.ends, b.lines = b.text[:0], b.ends[:0], b.lines[:0]
-	for len(b.ends) == 0 || b.in.Ready() && len(b.ends) < linesAtOnce && len(b.text) < bytesAtOnce {
-		row, err := b.in.Next()
-		if err != nil {
-			return err
-		}
-		for i := range columns {
-			to := b.build.Field(i).(*array.StringBuilder)
-			value, ok, err := b.in.Value(i)
-			switch {
-			case err != nil:
-				for k := i; k < columns; k++ { // a row that the batch does not count
-					b.build.Field(k).AppendNull()
-				}
-				return err
-			case ok:
-				to.BinaryBuilder.Append(value)
-			default:
-				to.AppendNull()
-			}
-		}
-		b.text = append(b.text, row...)
-		if n := len(row); row[n-1] != '\n' && row[n-1] != '\r' {
+		if n := len(b.text); b.text[n-1] != '\n' && b.text[n-1] != '\r' {
 			b.text = append(b.text, '\n') // others may follow
+			b.ends[len(b.ends)-1]++
 		}
-		b.offset, b.line = b.in.Offset(), b.in.Line()
-		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, b.line)
+		rec, _ := b.record(schema)
+		defer rec.Release()
+		return fn(&passing{enc: enc, rec: rec, write: b.write, lines: b.lines, pause: !b.more})
+	})
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// write writes the rows that stay.
-func (b *textBatch) write(out io.Writer, drop []uint32) error {
-	from := 0
-	for _, row := range drop {
-		to := 0
-		if row > 0 {
-			to = b.ends[row-1]
-		}
-		if _, err := out.Write(b.text[from:to]); err != nil {
-			return err
-		}
-		from = b.ends[row]
-	}
-	_, err := out.Write(b.text[from:])
-	return err
+	return s.ended(rows, name)
 }
 
 // openText opens rows of text at the place where a state has left them, and writes their header.
@@ -166,19 +84,17 @@ func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column,
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := s.writeHeader(name, header); err != nil || s.state == nil {
-		return rows, 0, err
+	var d *dedups.Done
+	if err = s.writeHeader(name, header); err == nil && s.state != nil {
+		d = s.state.Find(s.known)
+		if rows.Compressed() {
+			err = faults.Unsupported(fault.At{File: name}, "compressed text with {State}, which cannot be read from a place in it").WithHint("give plain text")
+		}
 	}
-	start := make([]byte, 4)
-	if n, _ := s.src.ReadAt(start, 0); bytes.HasPrefix(start[:n], []byte("\x1f\x8b")) || bytes.HasPrefix(start[:n], []byte("\x28\xb5\x2f\xfd")) {
-		e := faults.Unsupported(fault.At{File: name}, "compressed text with {State}, which cannot be read from a place in it")
-		return nil, 0, errors.Join(e.WithHint("give plain text"), rows.Close())
-	}
-	d := s.state.Find(s.known)
-	if d == nil || d.Offset == 0 {
+	if err == nil && (d == nil || d.Offset == 0) {
 		return rows, 0, nil
 	}
-	if err := rows.Close(); err != nil {
+	if err := errors.Join(err, rows.Close()); err != nil {
 		return nil, 0, err
 	}
 	rest := io.NewSectionReader(s.src, d.Offset, s.end-d.Offset)

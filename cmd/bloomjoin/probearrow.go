@@ -24,8 +24,7 @@ const probeStep = 1 << 16
 // arrow answers an Arrow stream with another one, batch for batch. Without a mask, batches
 // of which no row passes are empty.
 func (p *prober) arrow(ctx context.Context, in io.Reader) error {
-	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
-	t, err := arrowipc.OpenStream(open, p.name, nil, arrowipc.StreamOptions{Once: true, Memory: p.memory})
+	t, err := openArrow(in, p.name, p.memory)
 	if err != nil {
 		return err
 	}
@@ -59,6 +58,12 @@ func (p *prober) arrow(ctx context.Context, in io.Reader) error {
 	return p.out.Flush()
 }
 
+// openArrow opens an Arrow stream that is read once.
+func openArrow(in io.Reader, name string, memory int64) (*arrowipc.Table, error) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
+	return arrowipc.OpenStream(open, name, nil, arrowipc.StreamOptions{Once: true, Memory: memory})
+}
+
 // encoder finds key columns in a schema, and compares their classes with the filter's.
 func (p *prober) encoder(schema *arrow.Schema, columns []keys.Column) (*keys.Encoder, error) {
 	enc, err := keys.NewEncoder(schema, columns, p.options)
@@ -86,12 +91,15 @@ func (p *prober) answer(w *arrowipc.Writer, enc *keys.Encoder, rec arrow.Record)
 	if p.invert {
 		p.rows = others(p.rows, int(rec.NumRows()))
 	}
-	answer, err := p.answerOf(rec)
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
+	var err error
+	if p.mask {
+		mask := maskOf(rec.NumRows(), p.rows)
+		err = w.Write(mask)
+		mask.Release()
+	} else {
+		err = writeRows(w, p.name, rec, p.rows)
 	}
-	defer answer.Release()
-	if err := w.Write(answer); err != nil {
+	if err != nil {
 		return err
 	}
 	p.count(rec.NumRows(), int64(len(p.rows)))
@@ -128,62 +136,44 @@ func (p *prober) ask(first int) (err error) {
 	return nil
 }
 
-// answerOf returns the answer to a batch: the rows that may match, or the mask. The caller
-// releases it.
-func (p *prober) answerOf(rec arrow.Record) (arrow.Record, error) {
-	switch {
-	case p.mask:
-		return maskOf(rec.NumRows(), p.rows), nil
-	case int64(len(p.rows)) == rec.NumRows():
-		rec.Retain()
-		return rec, nil
+// marked reports for each number below n whether rows has it.
+func marked(rows []int, n int) []bool {
+	has := make([]bool, n)
+	for _, row := range rows {
+		has[row] = true
 	}
-	return take.Record(memory.DefaultAllocator, rec, p.rows)
+	return has
 }
 
-// others returns the numbers below n that rows, which is ascending, has not.
+// others returns the numbers below n that rows has not.
 func others(rows []int, n int) []int {
 	not := make([]int, 0, n-len(rows))
-	for i := range n {
-		if len(rows) > 0 && rows[0] == i {
-			rows = rows[1:]
-			continue
+	for i, has := range marked(rows, n) {
+		if !has {
+			not = append(not, i)
 		}
-		not = append(not, i)
 	}
 	return not
 }
 
-// writeKept writes a record without some rows.
-func writeKept(w *arrowipc.Writer, rec arrow.Record, drop []uint32) error {
-	if len(drop) == 0 {
+// writeRows writes some rows of a record, ascending. name is that of the input.
+func writeRows(w *arrowipc.Writer, name string, rec arrow.Record, rows []int) error {
+	if int64(len(rows)) == rec.NumRows() {
 		return w.Write(rec)
 	}
-	gone := make([]int, len(drop))
-	for i, row := range drop {
-		gone[i] = int(row)
-	}
-	kept, err := take.Record(memory.DefaultAllocator, rec, others(gone, int(rec.NumRows())))
+	some, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	defer kept.Release()
-	return w.Write(kept)
+	defer some.Release()
+	return w.Write(some)
 }
 
 // maskOf returns a mask of n rows in which the given ones are true.
 func maskOf(n int64, rows []int) arrow.Record {
 	b := array.NewBooleanBuilder(memory.DefaultAllocator)
 	defer b.Release()
-	b.Reserve(int(n))
-	next := 0
-	for row := range int(n) {
-		hit := next < len(rows) && rows[next] == row
-		if hit {
-			next++
-		}
-		b.UnsafeAppend(hit)
-	}
+	b.AppendValues(marked(rows, int(n)), nil)
 	mask := b.NewArray()
 	defer mask.Release()
 	return array.NewRecord(maskSchema, []arrow.Array{mask}, n)

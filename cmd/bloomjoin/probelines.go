@@ -38,6 +38,7 @@ type answered interface {
 	Ready() bool
 	Line() int
 	Offset() int64
+	Compressed() bool
 	Resume(line int)
 	// Value returns the text of a key column of the row, false if it is NULL.
 	Value(key int) (text []byte, ok bool, err error)
@@ -59,17 +60,23 @@ func (t tableRows) Value(key int) ([]byte, bool, error) {
 // numbers by value, others as scan --key COL::TYPE casts them.
 type lineProber struct {
 	*prober
-	in    answered
-	free  chan *lineBatch // that can be filled
-	asked sync.WaitGroup  // batches that are sent and not answered
-	masks [2]string       // with a mask: what is written for a row that does not pass, and for one that does
+	lineReader
+	masks map[bool]string // with a mask: what is written for a row, by whether it passes
 
-	// Ways to encode a batch. Keys that are text themselves need no columns. Integers that all
-	// fit into 64 bits are encoded faster than other numbers.
-	direct          bool
+	// Ways to encode a batch. Integers that all fit into 64 bits are encoded faster than other
+	// numbers.
 	integers, exact lineForm
 
 	*lineBatch // that is answered
+}
+
+// lineReader reads rows of text while others are answered.
+type lineReader struct {
+	in     answered
+	width  int             // columns of the keys
+	direct bool            // keys are text themselves, which needs no columns
+	free   chan *lineBatch // that can be filled
+	asked  sync.WaitGroup  // batches that are sent and not answered
 }
 
 // lineBatch is rows that are answered together.
@@ -83,9 +90,12 @@ type lineBatch struct {
 	keyed []int    // with direct: the rows that have a key
 	more  bool     // the next row is there, and was not waited for
 	err   error    // why there are no more
+
+	offset int64 // after the last row, and its line
+	line   int
 }
 
-// part is the text of a value, in lineProber.keys.
+// part is the text of a value, in lineBatch.keys.
 type part struct {
 	from, to int
 	there    bool // false: NULL
@@ -102,6 +112,7 @@ type lineForm struct {
 // mask, a word.
 func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed bool) (err error) {
 	l := &lineProber{prober: p}
+	l.width = len(p.columns)
 	l.direct = len(p.columns) == 1 && p.columns[0].Cast == nil && p.options.Classes[0] == p.options.Rule.Class(keys.Bytes)
 	if l.integers, err = p.lineForm(true); err != nil {
 		return err
@@ -112,25 +123,17 @@ func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed
 	if err = l.open(io.NopCloser(in), format, guessed); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for l.lineBatch = range l.batches(ctx) {
-		failed := l.answer()
-		err = l.err
-		if l.long() {
-			l.lineBatch = newLineBatch(len(l.columns))
-		}
-		l.free <- l.lineBatch // which has room for all
-		l.asked.Done()
-		if failed != nil {
-			return failed
-		}
+	var failed error
+	err = l.each(ctx, func(b *lineBatch) error {
+		l.lineBatch = b
+		failed = l.answer()
+		return failed
+	})
+	if failed != nil {
+		return failed
 	}
-	if err == nil { // the last batch has one, unless it did not come
-		err = ctx.Err()
-	}
-	if failed := p.out.Flush(); err != io.EOF || failed != nil {
-		return cmp.Or(failed, err)
+	if err = cmp.Or(p.out.Flush(), err); err != nil {
+		return err
 	}
 	if o, ok := l.in.(*text.Objects); ok {
 		for i, c := range p.columns {
@@ -144,9 +147,9 @@ func (p *prober) texts(ctx context.Context, in io.Reader, format string, guessed
 
 // open opens the rows, and writes their header.
 func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
-	l.masks = [2]string{"0\n", "1\n"}
+	l.masks = map[bool]string{false: "0\n", true: "1\n"}
 	if format == probeNDJSON {
-		l.masks = [2]string{"false\n", "true\n"}
+		l.masks = map[bool]string{false: "false\n", true: "true\n"}
 	}
 	rows, header, err := openAnswered(in, l.name, format, l.columns, l.options.IgnoreCase, guessed, l.memory)
 	if l.in = rows; err == nil && !l.mask {
@@ -186,11 +189,7 @@ var textFormats = map[string]text.Format{probeLines: text.Lines, probeCSV: text.
 
 // columnsIn returns the positions of columns among names.
 func columnsIn(file string, names []string, columns []keys.Column, ignoreCase bool) (at []int, err error) {
-	fields := make([]arrow.Field, len(names))
-	for i, name := range names {
-		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
-	}
-	schema := arrow.NewSchema(fields, nil)
+	schema := textSchema(names)
 	for _, c := range columns {
 		f, err := c.Resolve(schema, ignoreCase)
 		if err != nil {
@@ -199,6 +198,15 @@ func columnsIn(file string, names []string, columns []keys.Column, ignoreCase bo
 		at = append(at, f.Index[0])
 	}
 	return at, nil
+}
+
+// textSchema returns the schema of columns of text.
+func textSchema(names []string) *arrow.Schema {
+	fields := make([]arrow.Field, len(names))
+	for i, name := range names {
+		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
+	}
+	return arrow.NewSchema(fields, nil)
 }
 
 // lineTypes are the types that texts are cast to for the filter's class.
@@ -245,15 +253,41 @@ func lineType(class keys.Class) (arrow.DataType, error) {
 	return keys.ParseType(string(class)) // fixed[w]
 }
 
+// each calls fn with one batch after another, which is valid until it returns. After an error,
+// the last one has the rows before it.
+func (l *lineReader) each(ctx context.Context, fn func(*lineBatch) error) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for b := range l.batches(ctx) {
+		failed := fn(b)
+		err = b.err
+		if b.long() {
+			b = newLineBatch(l.width)
+		}
+		l.free <- b // which has room for all
+		l.asked.Done()
+		if failed != nil {
+			return failed
+		}
+	}
+	if err == nil { // the last batch has one, unless it did not come
+		err = ctx.Err()
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
 // batches reads rows while others are answered. The last batch says why there are no more,
 // unless ctx ends before. The goroutine ends with the input or with ctx; where it waits for
 // rows then, with what ends the command's standard input, for which nobody waits.
-func (l *lineProber) batches(ctx context.Context) <-chan *lineBatch {
+func (l *lineReader) batches(ctx context.Context) <-chan *lineBatch {
 	const atOnce = 3 // one is read, one is answered, and one waits
 	full := make(chan *lineBatch)
 	l.free = make(chan *lineBatch, atOnce)
 	for range atOnce {
-		l.free <- newLineBatch(len(l.columns))
+		l.free <- newLineBatch(l.width)
 	}
 	go func() {
 		defer close(full)
@@ -302,8 +336,12 @@ func (b *lineBatch) empty() {
 // fill reads the rows that there are, at least one.
 func (b *lineBatch) fill(in answered, direct bool) error {
 	b.empty()
+	b.offset, b.line = in.Offset(), in.Line()
 	for len(b.lines) == 0 || in.Ready() && len(b.lines) < linesAtOnce && len(b.text) < bytesAtOnce {
 		row, err := in.Next()
+		if err == io.EOF { // past empty lines
+			b.offset, b.line = in.Offset(), in.Line()
+		}
 		if err != nil {
 			return err
 		}
@@ -316,7 +354,8 @@ func (b *lineBatch) fill(in answered, direct bool) error {
 			return err
 		}
 		b.text = append(b.text, row...)
-		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, in.Line())
+		b.offset, b.line = in.Offset(), in.Line()
+		b.ends, b.lines = append(b.ends, len(b.text)), append(b.lines, b.line)
 	}
 	return nil
 }
@@ -357,34 +396,44 @@ func (l *lineProber) answer() error {
 	if err := l.pass(); err != nil {
 		return err
 	}
-	from, next, pass := 0, 0, int64(0)
-	for i, end := range l.ends {
-		hit := next < len(l.rows) && l.rows[next] == i
-		if hit {
-			next++
-		}
-		if hit != l.invert {
-			pass++
-		}
-		var err error
-		switch {
-		case l.mask && hit:
-			_, err = l.out.WriteString(l.masks[1])
-		case l.mask:
-			_, err = l.out.WriteString(l.masks[0])
-		case hit != l.invert:
-			_, err = l.out.Write(l.text[from:end])
-		}
-		if err != nil {
-			return err
-		}
-		from = end
+	n := len(l.lines)
+	drop := l.rows
+	if !l.invert {
+		drop = others(l.rows, n)
 	}
-	l.count(int64(len(l.lines)), pass)
+	var err error
+	if !l.mask {
+		err = l.write(l.out, drop)
+	} else {
+		for _, hit := range marked(l.rows, n) {
+			_, err = l.out.WriteString(l.masks[hit]) // the first error stays
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.count(int64(n), int64(n-len(drop)))
 	if l.more {
 		return nil
 	}
 	return l.out.Flush()
+}
+
+// write writes the rows without some.
+func (b *lineBatch) write(out io.Writer, drop []int) error {
+	from := 0
+	for _, row := range drop {
+		to := 0
+		if row > 0 {
+			to = b.ends[row-1]
+		}
+		if _, err := out.Write(b.text[from:to]); err != nil {
+			return err
+		}
+		from = b.ends[row]
+	}
+	_, err := out.Write(b.text[from:])
+	return err
 }
 
 // pass sets rows to those of the batch that may match.
@@ -400,10 +449,10 @@ func (l *lineProber) pass() error {
 		return err
 	}
 	form := &l.integers
-	rec, ok := l.record(form)
+	rec, ok := l.record(form.schema)
 	if !ok {
 		form = &l.exact
-		rec, _ = l.record(form)
+		rec, _ = l.record(form.schema)
 	}
 	defer rec.Release()
 	if err := form.enc.Encode(rec, &l.batch); err != nil {
@@ -417,29 +466,29 @@ func (l *lineProber) pass() error {
 
 // record returns the texts of the batch as columns. ok is false if one is not an integer of
 // 64 bits, and its column is to be of integers.
-func (l *lineProber) record(form *lineForm) (rec arrow.Record, ok bool) {
-	b := array.NewRecordBuilder(memory.DefaultAllocator, form.schema)
-	defer b.Release()
-	for i, parts := range l.parts {
+func (b *lineBatch) record(schema *arrow.Schema) (rec arrow.Record, ok bool) {
+	build := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer build.Release()
+	for i, parts := range b.parts {
 		for _, p := range parts {
 			if !p.there {
-				b.Field(i).AppendNull()
+				build.Field(i).AppendNull()
 				continue
 			}
-			value := l.keys[i][p.from:p.to]
-			switch b := b.Field(i).(type) {
+			value := b.keys[i][p.from:p.to]
+			switch to := build.Field(i).(type) {
 			case *array.StringBuilder:
-				b.Append(string(value))
+				to.BinaryBuilder.Append(value)
 			case *array.Int64Builder:
 				n, err := strconv.ParseInt(string(value), 10, 64)
 				if err != nil {
 					return nil, false
 				}
-				b.Append(n)
+				to.Append(n)
 			}
 		}
 	}
-	return b.NewRecord(), true
+	return build.NewRecord(), true
 }
 
 // misfit returns the error about the first line of the batch with a value that is not of

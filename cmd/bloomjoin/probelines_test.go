@@ -19,6 +19,7 @@ func (r *longRows) Next() ([]byte, error) {
 func (*longRows) Ready() bool                     { return true }
 func (*longRows) Line() int                       { return 1 }
 func (*longRows) Offset() int64                   { return 0 }
+func (*longRows) Compressed() bool                { return false }
 func (*longRows) Resume(int)                      {}
 func (*longRows) Value(int) ([]byte, bool, error) { return nil, false, nil }
 func (*longRows) Close() error                    { return nil }
@@ -26,7 +27,7 @@ func (*longRows) Close() error                    { return nil }
 // There is memory for one long row: the next is read once it was answered.
 func TestLongRowsOneByOne(t *testing.T) {
 	rows := new(longRows)
-	l := &lineProber{prober: new(prober), in: rows, direct: true}
+	l := &lineReader{in: rows, direct: true}
 	n := int64(0)
 	for b := range l.batches(t.Context()) {
 		n++

@@ -83,7 +83,7 @@ func TestTimes(t *testing.T) {
 		if err := enc.Encode(rec, &rows, nil); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(rows.At, []uint32{0, 3}) || !slices.Equal(rows.Slots, []int64{1, -1}) || rows.NoKey != 1 || !slices.Equal(rows.NoTime, []uint32{2}) {
+		if !slices.Equal(rows.At, []uint32{0, 3}) || !slices.Equal(rows.Slots, []int64{1, -1}) || rows.NoKey != 1 || !slices.Equal(rows.NoTime, []int{2}) {
 			t.Errorf("%s: rows %v in slots %v, %d without a key, without a time %v", c.typ, rows.At, rows.Slots, rows.NoKey, rows.NoTime)
 		}
 	}
@@ -202,7 +202,7 @@ func TestLikeMap(t *testing.T) {
 						first += rec.NumRows()
 					}
 				}
-				var drop []uint32
+				var drop []int
 				if c.rounds == 0 {
 					j := Judge{Ring: ring.New(p), Late: late, Sample: NewSample(p, 0)}
 					read(nil, func(int64) (err error) {
@@ -279,7 +279,7 @@ func TestReadTogether(t *testing.T) {
 		var got []byte
 		sel := NewSelection(0)
 		err := Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), threads, func(h uint64) bool { return h%2 == 0 }, func(p source.Piece, rows *Rows) error {
-			sel.Drop(sel.Next(p, rows.Len), []uint32{uint32(rows.Len) - 1})
+			sel.Drop(sel.Next(p, rows.Len), []int{rows.Len - 1})
 			for i, row := range rows.At {
 				got = fmt.Appendln(got, row, rows.Hashes[i], rows.Slots[i], rows.Exact[i])
 			}

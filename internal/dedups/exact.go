@@ -102,7 +102,7 @@ func (e *Exact) Wants(h uint64) bool {
 
 // Drop appends the rows to drop, ascending: of this round's keys, and in each round those that
 // cannot be judged. The error is ErrFull if the keys exceed the budget.
-func (e *Exact) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
+func (e *Exact) Drop(rows *Rows, drop []int) ([]int, error) {
 	e.verdicts = e.verdicts[:0]
 	for i := range rows.At {
 		v, _ := e.clock.Place(rows.Slots[i])

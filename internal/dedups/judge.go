@@ -40,12 +40,12 @@ func (c *Counts) Add(d Counts) {
 
 // add counts rows, and appends those to drop. With Refuse, the error names a row that cannot be
 // judged.
-func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []uint32) ([]uint32, error) {
+func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []int) ([]int, error) {
 	for i, v := range verdicts {
 		switch v {
 		case ring.Seen:
 			c.Duplicates++
-			drop = append(drop, rows.At[i])
+			drop = append(drop, int(rows.At[i]))
 			continue
 		case ring.Fresh:
 			continue
@@ -55,11 +55,11 @@ func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []uint
 			c.Ahead++
 		}
 		if late == Refuse {
-			return nil, c.refuse(rows.At[i], map[ring.Verdict]string{ring.Late: "older than all slots", ring.Ahead: "further ahead than {MaxJump}"}[v])
+			return nil, c.refuse(int(rows.At[i]), map[ring.Verdict]string{ring.Late: "older than all slots", ring.Ahead: "further ahead than {MaxJump}"}[v])
 		}
 		if late == Drop {
 			c.Unjudged++
-			drop = append(drop, rows.At[i])
+			drop = append(drop, int(rows.At[i]))
 		}
 	}
 	if n := len(rows.NoTime); n > 0 {
@@ -78,7 +78,7 @@ func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []uint
 	return drop, nil
 }
 
-func (c *Counts) refuse(row uint32, what string) error {
+func (c *Counts) refuse(row int, what string) error {
 	e := faults.Mismatch(fault.At{}, "", "a time within the window", fmt.Sprintf("row %d of the input", c.RowsIn+int64(row)+1))
 	return faults.About(e, "a row %s", fault.Text(what)).WithHint("{Late keep} lets such rows pass")
 }
@@ -97,7 +97,7 @@ type Judge struct {
 }
 
 // Drop appends the rows to drop, ascending.
-func (j *Judge) Drop(rows *Rows, drop []uint32) ([]uint32, error) {
+func (j *Judge) Drop(rows *Rows, drop []int) ([]int, error) {
 	j.verdicts = j.verdicts[:0]
 	// The rate and the sample follow the ring step by step.
 	const step = 1 << 12

@@ -136,7 +136,7 @@ func (s *Selection) Next(group source.Piece, rows int) (first int64) {
 }
 
 // Drop drops rows, which are counted from a first one.
-func (s *Selection) Drop(first int64, rows []uint32) {
+func (s *Selection) Drop(first int64, rows []int) {
 	for _, row := range rows {
 		at := first + int64(row)
 		s.bits[at/64] |= 1 << (at % 64)

@@ -92,7 +92,7 @@ type Rows struct {
 	Hashes  []uint64 // by position in At
 	Slots   []int64
 	NoKey   int
-	NoTime  []uint32 // rows that have a key and no time
+	NoTime  []int    // rows that have a key and no time
 	Bytes   int64    // of the keys
 	Exact   [][]byte // by position in At: the keys that a function wanted
 	hashes  []uint64 // of the batch
@@ -140,7 +140,7 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) boo
 				slot = ring.SlotOf(nanos, int64(e.of.Width))
 			}
 			if !ok {
-				r.NoTime = append(r.NoTime, row)
+				r.NoTime = append(r.NoTime, int(row))
 				continue
 			}
 		}

@@ -154,6 +154,9 @@ func (t *Rows) Line() int { return t.l.at.Line }
 // Offset returns the number of bytes of the text up to the end of the current row.
 func (a asked) Offset() int64 { return a.l.off + int64(a.l.from) }
 
+// Compressed reports whether the input is compressed.
+func (a asked) Compressed() bool { return a.s.kind != "" }
+
 // Resume makes the next line follow the line of the given number, where a reader begins within
 // a text.
 func (a asked) Resume(line int) { a.l.at.Line = line }
