@@ -99,12 +99,7 @@ func (o *updateFlags) check(args []string) (open source.Opening, err error) {
 // updateReport is the JSON report of update.
 type updateReport struct {
 	buildReport
-	Removed   uint64  `json:"removed"`
-	Missing   uint64  `json:"missing"`            // keys to remove that are certainly not in, with --ignore-missing
-	Unnoticed float64 `json:"unnoticed_expected"` // of them, those expected not to have been in
-	Added     uint64  `json:"added"`
-	Present   uint64  `json:"present"`           // keys to add that seem to be in, of a set
-	Mistaken  float64 `json:"mistaken_expected"` // of them, those expected only to seem so
+	builds.Updated
 }
 
 func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err error) {
@@ -149,9 +144,7 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	r := updateReport{Removed: u.Removed, Missing: u.Missing, Unnoticed: u.Unnoticed, Added: u.Added, Present: u.Present, Mistaken: u.Mistaken}
-	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(b buildReport) any {
-		r.buildReport = b
+	return c.putFilter(ctx, "update", start, filterOut{name: o.out}, f, builds.Count(f), func(r buildReport) any {
 		r.Rows, r.KeysNull = u.Rows, u.Null
 		r.BytesRead, r.BadLines = read+session.BytesRead(files), session.BadLinesOf(files, o.ids.SkipBad)
 		c.SayBad(r.BadLines)
@@ -162,7 +155,7 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 		if u.Mistaken >= 0.5 {
 			c.Warn("about %s keys to add only seem to be in, so they are not added: they may be lost once keys that share their counters are removed (filters built with --multiset add them)", words.Count(uint64(u.Mistaken+0.5)))
 		}
-		return r
+		return updateReport{r, u}
 	})
 }
 

@@ -286,6 +286,15 @@ func nameless(files []*source.File) string {
 // that is divided into shards, even into one, does not: its filters are merged.
 func sealing(s dataset.Shard) bool { return s == dataset.Shard{} }
 
+// partial returns the part of the build that a filter of the plan's shard holds; nil: all.
+func (p *Plan) partial() *filters.Partial {
+	s := p.opts.Shard
+	if sealing(s) {
+		return nil
+	}
+	return &filters.Partial{Of: s.Of, Held: []uint32{s.Index}, Division: p.Division}
+}
+
 // views replaces files by views that check what the plan's rule says of IDs.
 func (p *Plan) views(files []*source.File, columns []keys.Column) {
 	for i, f := range files {

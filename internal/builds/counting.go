@@ -48,7 +48,7 @@ func (b *Builder) newList() *counting.List {
 
 // sized reports whether the size of a counting filter is known before its keys are read.
 func (b *Builder) sized() bool {
-	return !b.plan.unsized && (b.plan.opts.Multiset || b.plan.opts.Expect > 0)
+	return !b.plan.unsized && (b.spec.Multiset || b.plan.opts.Expect > 0)
 }
 
 // checkCounters returns an error if counters whose size is known are too large.
@@ -66,8 +66,8 @@ func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, erro
 	if err != nil {
 		return nil, err
 	}
-	way, n, o, spec := counting.AddToSet, distinct, b.plan.opts, &b.spec
-	if o.Multiset {
+	way, n, spec := counting.AddToSet, distinct, &b.spec
+	if spec.Multiset {
 		way, n = counting.AddAll, added
 	}
 	if !b.sized() {
@@ -91,10 +91,8 @@ func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, erro
 		return nil, err
 	}
 	f := (&partial{spec: *spec, params: params, fpr: fpr, keys: change.Done}).header(b.plan.BuildID)
-	if s := o.Shard; !sealing(s) {
-		f.Facts().Partial = &filters.Partial{Of: s.Of, Held: []uint32{s.Index}, Division: b.plan.Division}
-	}
-	if err := f.SetCounters(c, o.Multiset); err != nil {
+	f.Facts().Partial = b.plan.partial()
+	if err := f.SetCounters(c, spec.Multiset); err != nil {
 		return nil, err
 	}
 	counted := Count(f)
@@ -208,12 +206,9 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 		return nil, err
 	}
 	f := filters.New(filters.Facts{
-		NormalForm: first.NormalForm, Rule: first.Rule, Capacity: first.Capacity, FPRAsked: first.FPRAsked, Keys: first.Keys,
+		NormalForm: first.NormalForm, Rule: first.Rule, Key: keyOf(first), Capacity: first.Capacity, FPRAsked: first.FPRAsked, Keys: first.Keys,
 	})
 	facts := f.Facts()
-	for _, k := range first.Key {
-		facts.Key = append(facts.Key, filters.KeyColumn{Name: k.Name, Class: k.Class})
-	}
 	for i := range parts[1:] {
 		p := parts[i+1].about.Facts()
 		switch {

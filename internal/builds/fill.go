@@ -402,8 +402,8 @@ func (b *Builder) Finish(ctx context.Context) (*filters.Filter, Report, error) {
 	if rep.Workers == 1 { // too little input for more workers
 		rep.Sharing = Alone
 	}
-	if s := b.plan.opts.Shard; !sealing(s) {
-		return all.open(b.plan.BuildID, filters.Partial{Of: s.Of, Held: []uint32{s.Index}, Division: b.plan.Division}), rep, nil
+	if p := b.plan.partial(); p != nil {
+		return all.open(b.plan.BuildID, p), rep, nil
 	}
 	f, err := all.seal(b.plan.BuildID)
 	return f, rep, err

@@ -60,10 +60,11 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, 
 		return nil, err
 	}
 	first := parts[0].about.Facts()
+	together := &filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}
 	if counts(parts[0]) {
 		f, err := mergeCounts(ctx, parts, lim)
 		if err == nil && open {
-			f.Facts().Partial = &filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}
+			f.Facts().Partial = together
 		}
 		return f, err
 	}
@@ -84,7 +85,7 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, 
 	if err := all.decide(); err != nil {
 		return nil, err
 	}
-	f := all.open(first.BuildID, filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division})
+	f := all.open(first.BuildID, together)
 	if e := first.Exceptions; e != nil {
 		members, err := hashesOf(parts)
 		if err != nil {
@@ -312,15 +313,21 @@ func mergeParts(ctx context.Context, parts []part, lim filters.Limits) (*partial
 // partialOf returns an empty filter into which parts like f are merged.
 func partialOf(f *filters.Filter, b *budget) (*partial, error) {
 	facts := f.Facts()
-	rule, err := keys.RuleOf(f.Normal())
+	s, err := specOf(f)
 	if err != nil {
 		return nil, err
 	}
-	s := Spec{
-		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: facts.Params.Hash, Geometry: facts.Params.Geometry, FPR: facts.FPRAsked, Want: facts.Want,
-		Capacity: facts.Capacity.Keys, Room: facts.Capacity != (filters.Capacity{}),
-	}
 	return &partial{spec: s, fpr: facts.FPRAsked, full: facts.Params, params: facts.Params, bounds: s.newBounds(), share: share{of: b}}, nil
+}
+
+// specOf returns the spec of a filter's build, as far as the filter tells it.
+func specOf(f *filters.Filter) (Spec, error) {
+	facts := f.Facts()
+	rule, err := keys.RuleOf(f.Normal())
+	return Spec{
+		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: facts.Params.Hash, Geometry: facts.Params.Geometry, FPR: facts.FPRAsked, Want: facts.Want,
+		Capacity: facts.Capacity.Keys, Room: facts.Capacity != (filters.Capacity{}), Multiset: facts.Counting != nil && facts.Counting.Multiset,
+	}, err
 }
 
 func byKind(parts []part) (blooms, exacts []part) {

@@ -326,10 +326,10 @@ func (p *partial) header(id [32]byte) *filters.Filter {
 }
 
 // open returns the filter as a partial one with the given shards.
-func (p *partial) open(id [32]byte, part filters.Partial) *filters.Filter {
+func (p *partial) open(id [32]byte, part *filters.Partial) *filters.Filter {
 	f := p.header(id)
 	setBounds(f, p.bounds)
-	f.Facts().Partial = &part
+	f.Facts().Partial = part
 	if p.set != nil {
 		f.SetExact(p.set)
 		return f

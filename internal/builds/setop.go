@@ -213,9 +213,7 @@ func descend(op SetOp, parts []part) *filters.Filter {
 			facts.Keys = f.Keys
 		}
 	}
-	for _, k := range parts[named].about.Facts().Key {
-		facts.Key = append(facts.Key, filters.KeyColumn{Name: k.Name, Class: k.Class})
-	}
+	facts.Key = keyOf(parts[named].about.Facts())
 	sorted := facts.Parents
 	if op == Difference {
 		sorted = sorted[1:] // keep the first set before the ones that are subtracted
@@ -229,6 +227,11 @@ func descend(op SetOp, parts []part) *filters.Filter {
 	}
 	h.Sum(facts.BuildID[:0])
 	return out
+}
+
+// keyOf returns the key columns of a filter without their ranges.
+func keyOf(f *filters.Facts) []filters.KeyColumn {
+	return each.Slice(f.Key, func(k filters.KeyColumn) filters.KeyColumn { return filters.KeyColumn{Name: k.Name, Class: k.Class} })
 }
 
 // keepRoom gives a union the room of the filters, with the options it was made

@@ -23,13 +23,14 @@ var ErrMissing = errors.New("keys to remove are not in the filter")
 
 // Updated is the result of an update in numbers, copies of keys counted in a multiset.
 type Updated struct {
-	Rows, Null int64 // that were read, and of them those without a key
-	Removed    uint64
-	Missing    uint64  // keys to remove that are certainly not in
-	Unnoticed  float64 // expected number of those removed that were not in
-	Added      uint64
-	Present    uint64  // keys to add that seem to be in already, of a set
-	Mistaken   float64 // expected number of those that only seem so
+	Rows      int64   `json:"-"` // that were read, and of them those without a key
+	Null      int64   `json:"-"`
+	Removed   uint64  `json:"removed"`
+	Missing   uint64  `json:"missing"`            // keys to remove that are certainly not in
+	Unnoticed float64 `json:"unnoticed_expected"` // of those removed, that were not in
+	Added     uint64  `json:"added"`
+	Present   uint64  `json:"present"`           // keys to add that seem to be in already, of a set
+	Mistaken  float64 `json:"mistaken_expected"` // of those, that only seem so
 }
 
 // Update removes the keys of one plan from a counting filter, and then adds those of another.
@@ -37,22 +38,23 @@ type Updated struct {
 // error that wraps [ErrMissing], unless ignoreMissing is set.
 func Update(ctx context.Context, f *filters.Filter, remove, add *Plan, ignoreMissing bool) (Updated, error) {
 	stopped.Needs(ctx, "builds.Update")
-	return update(ctx, f, ignoreMissing, remove.reader(ctx), add.reader(ctx))
+	c, err := countersOf(f)
+	if err != nil {
+		return Updated{}, err
+	}
+	p := f.FPR()
+	f.SetBloom(nil) // the bits are made anew
+	return update(ctx, f, c, p, ignoreMissing, remove.reader(ctx), add.reader(ctx))
 }
 
 // UpdateValues is [Update] of values, which leaves f as it is.
 func UpdateValues(ctx context.Context, f *filters.Filter, remove, add keys.Values) (*filters.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.Update")
-	if err := f.Usable(fault.At{}); err != nil {
+	c, err := countersOf(f)
+	if err != nil {
 		return nil, err
-	}
-	if f.Counters() == nil {
-		return nil, errNoCounters(f)
 	}
 	g := f.Header()
-	if err := g.SetCounters(f.Counters().Clone(), f.Facts().Counting.Multiset); err != nil {
-		return nil, err
-	}
 	of := func(v keys.Values) reader {
 		if v.Len() == 0 {
 			return reader{}
@@ -65,7 +67,7 @@ func UpdateValues(ctx context.Context, f *filters.Filter, remove, add keys.Value
 			return w.Add(v)
 		}}
 	}
-	if _, err := update(ctx, g, false, of(remove), of(add)); err != nil {
+	if _, err := update(ctx, g, c.Clone(), f.FPR(), false, of(remove), of(add)); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -105,23 +107,23 @@ func (p *Plan) Changes(f *filters.Filter, name string) error {
 	return nil
 }
 
-func errNoCounters(f *filters.Filter) error {
-	return faults.Mismatch(fault.At{}, "filter to update", "a counting filter with its counters, see codec.Limits", f.Kind().String())
-}
-
-func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, add reader) (u Updated, err error) {
+// countersOf returns the counters of a filter that can be updated.
+func countersOf(f *filters.Filter) (*counting.Filter, error) {
+	if err := f.Usable(fault.At{}); err != nil {
+		return nil, err
+	}
 	c := f.Counters()
 	if c == nil {
-		return u, errNoCounters(f)
+		return nil, faults.Mismatch(fault.At{}, "filter to update", "a counting filter with its counters, see codec.Limits", f.Kind().String())
 	}
-	if err := f.Usable(fault.At{}); err != nil {
-		return u, err
-	}
+	return c, nil
+}
+
+// update changes the counters, whose bits have the rate p, and gives them to f.
+func update(ctx context.Context, f *filters.Filter, c *counting.Filter, p float64, ignoreMissing bool, remove, add reader) (u Updated, err error) {
 	facts := f.Facts()
 	multiset := facts.Counting.Multiset
 	facts.BuildID, facts.Parents = [32]byte{}, nil // equal counters are equal files
-	p := f.FPR()
-	f.SetBloom(nil) // the bits are made anew
 	change := c.Change(counting.Remove)
 	short, err := u.step(ctx, f, change, remove)
 	if err != nil {
@@ -134,15 +136,17 @@ func update(ctx context.Context, f *filters.Filter, ignoreMissing bool, remove, 
 	if short || u.Removed > facts.Keys {
 		return u, faults.Errorf("%w: counters would fall below 0, so some only seem to be in, or are removed more often than added (remove only keys that were added)", ErrMissing)
 	}
-	if err := f.SetCounters(c, multiset); err != nil {
-		return u, err
+	if u.Removed > 0 {
+		if err := f.SetCounters(c, multiset); err != nil {
+			return u, err
+		}
+		p = f.FPR()
+		f.SetBloom(nil)
 	}
 	way := counting.AddToSet
 	if multiset {
 		way = counting.AddAll
 	}
-	p = f.FPR()
-	f.SetBloom(nil)
 	change = c.Change(way)
 	if _, err = u.step(ctx, f, change, add); err != nil {
 		return u, err
@@ -165,17 +169,12 @@ func (u *Updated) step(ctx context.Context, f *filters.Filter, change *counting.
 	if r.read == nil {
 		return false, nil
 	}
-	rule, err := keys.RuleOf(f.Normal())
-	if err != nil {
-		return false, err
-	}
-	facts := f.Facts()
 	p := &Plan{opts: r.opts, unsized: true}
 	p.opts.Kind, p.opts.Mem = codec.KindCounting, memory.DefaultAllocator
-	p.Spec = Spec{
-		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: facts.Params.Hash, Geometry: facts.Params.Geometry,
-		Want: filters.KindCounting, Multiset: facts.Counting.Multiset,
+	if p.Spec, err = specOf(f); err != nil {
+		return false, err
 	}
+	p.Spec.Want = filters.KindCounting
 	b := p.builder()
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := r.read(b); err != nil {
