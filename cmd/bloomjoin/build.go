@@ -310,11 +310,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := filters.Save(ctx, c.Store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
-	if err != nil {
-		return err
-	}
-	r, err := c.filterReport("build", start, f, rep, size)
+	r, err := c.saveFilter(ctx, "build", start, filterOut{name: o.out, uncompressed: o.uncompressed}, f, rep)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -44,7 +45,12 @@ type buildReport struct {
 	Digest       string         `json:"digest"`
 }
 
-func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep builds.Report, size int64) (buildReport, error) {
+// saveFilter writes a filter, and returns what is reported about it.
+func (c *cli) saveFilter(ctx context.Context, verb string, start time.Time, o filterOut, f *filters.Filter, rep builds.Report) (buildReport, error) {
+	size, err := filters.Save(ctx, c.Store(), o.name, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
+	if err != nil {
+		return buildReport{}, err
+	}
 	facts := f.Facts()
 	digest, err := f.Digest()
 	if err != nil {

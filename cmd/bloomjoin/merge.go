@@ -130,11 +130,7 @@ func (c *cli) putFilter(ctx context.Context, verb string, start time.Time, o fil
 	if done {
 		return c.AlreadyDone(ctx, verb, o.name, start, output.ErrDone)
 	}
-	size, err := filters.Save(ctx, c.Store(), o.name, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
-	if err != nil {
-		return err
-	}
-	r, err := c.filterReport(verb, start, f, rep, size)
+	r, err := c.saveFilter(ctx, verb, start, o, f, rep)
 	if err != nil {
 		return err
 	}
