@@ -108,9 +108,9 @@ type dedupRun struct {
 	params  ring.Params
 	room    int64 // bytes for the ring, or for exact keys; 0: no limit
 	stream  bool
-	done    bool // by an earlier run, which was reported
-	counts  dedups.Counts
-	judge   *dedups.Judge // without --exact
+	done    bool          // by an earlier run, which was reported
+	counts  dedups.Counts // with --exact
+	judge   *dedups.Judge // without
 	state   *dedups.State // nil: none
 	classes []string      // of the keys of the inputs so far
 	suspect int
@@ -165,6 +165,11 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 
 // streams reports whether the input passes as it comes, rather than being copied.
 func (o *dedupFlags) streams(args []string) (bool, error) {
+	if o.format != "" {
+		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
+			return false, err
+		}
+	}
 	texts := 0
 	for _, a := range args {
 		if _, ok := text.FormatOf(address.WithoutQuery(a)); ok || o.format != "" {
@@ -172,8 +177,6 @@ func (o *dedupFlags) streams(args []string) (bool, error) {
 		}
 	}
 	switch {
-	case o.format != "" && flags.OneOf("format", o.format, probeFormats...) != nil:
-		return false, flags.OneOf("format", o.format, probeFormats...)
 	case len(args) == 0 || len(args) == 1 && args[0] == "-":
 		return true, nil
 	case slices.Contains(args, "-"):
@@ -400,6 +403,9 @@ type wronglyDropped struct {
 func (r *dedupRun) report() error {
 	r.end()
 	n, d := r.counts, dedupReport{Exact: r.o.exact, Warnings: []joins.Warning{}}
+	if r.judge != nil {
+		n = r.judge.Counts
+	}
 	d.Head, d.Counts, d.RowsOut = r.NewHead(r.verb, r.start), n, n.RowsIn-n.Duplicates-n.Unjudged
 	d.Slots, d.MemoryBytes, d.Expect, d.FPRAsked = r.params.Slots, r.params.Bytes(), r.params.Expect, r.params.FPR
 	d.Suspects, d.Rounds = r.suspect, r.rounds

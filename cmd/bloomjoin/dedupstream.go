@@ -149,7 +149,6 @@ func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
 		}
 		return err
 	})
-	s.counts = s.judge.Counts
 	if err == nil && s.state != nil {
 		err = s.commit(ctx)
 	}

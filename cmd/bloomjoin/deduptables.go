@@ -183,8 +183,7 @@ func (r *dedupRun) finished(ctx context.Context, options []string) (bool, error)
 	if r.state == nil {
 		return r.finishedBefore(ctx, options)
 	}
-	r.out.Run = &output.Run{Options: options, Log: r.all, Whole: true}
-	err := r.pending(ctx)
+	err := r.begun(ctx, options)
 	if errors.Is(err, output.ErrDone) {
 		return true, nil
 	}
@@ -222,7 +221,6 @@ func (r *dedupRun) selection(rows int64, read reading) (*dedups.Selection, error
 		}
 		return err
 	})
-	r.counts = r.judge.Counts
 	return sel, err
 }
 

@@ -192,14 +192,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 	if r.count {
 		return false, r.openOwn(ctx)
 	}
-	r.out.Shard = r.shard
-	r.out.Run = &output.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole}
-	for _, s := range r.skipped {
-		if s.file != nil {
-			r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
-		}
-	}
-	err := r.pending(ctx)
+	err := r.begun(ctx, options)
 	if err == nil {
 		return false, r.openOwn(ctx)
 	}
@@ -210,8 +203,15 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 	return true, r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
 }
 
-// pending leaves only what has to be read.
-func (r *logRun) pending(ctx context.Context) error {
+// begun identifies the run, and leaves only what has to be read.
+func (r *logRun) begun(ctx context.Context, options []string) error {
+	r.out.Shard = r.shard
+	r.out.Run = &output.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole}
+	for _, s := range r.skipped {
+		if s.file != nil {
+			r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
+		}
+	}
 	if r.list == nil {
 		todo, err := r.out.Pending(ctx)
 		if err == nil {
