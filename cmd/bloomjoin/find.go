@@ -257,13 +257,8 @@ func (c *cli) countFound(ctx context.Context, list *inputs.List, x *keyindex.Ind
 		return func(k *keyscan.Keys) error {
 			rows := int64(0)
 			for i := range k.Batch.Rows {
-				if key = k.Batch.Append(key[:0], i); !is[string(key)] {
-					continue
-				}
-				if k.Times == nil {
-					rows++
-				} else {
-					rows += int64(k.Times[i])
+				if key = k.Batch.Append(key[:0], i); is[string(key)] {
+					rows += k.RowsOf(i)
 				}
 			}
 			mu.Lock()

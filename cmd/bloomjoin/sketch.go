@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/sketches"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -219,7 +220,7 @@ func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 		return c.AlreadyDone(ctx, "sketch", o.out, start, output.ErrDone)
 	}
 	add, end := c.Progress("counting rows", plan.Pieces())
-	s, rep, err := sketches.Build(ctx, plan, spec, sketches.Options{Shard: opts.Shard, Threads: c.Threads, Memory: opts.Memory, Progress: add})
+	s, rep, err := sketches.Build(progress.With(ctx, add), plan, spec, sketches.Options{Shard: opts.Shard, Threads: c.Threads, Memory: opts.Memory})
 	end()
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/sketches"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -207,7 +208,7 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 		defer source.Close(plan.Files())
 		add, end := c.Progress("counting rows", plan.Pieces())
 		var rep sketches.Report
-		found, rep, err = s.HeavyIn(cmd.Context(), plan, o.heavy, sketches.Options{Threads: c.Threads, Memory: budget, Progress: add})
+		found, rep, err = s.HeavyIn(progress.With(cmd.Context(), add), plan, o.heavy, sketches.Options{Threads: c.Threads, Memory: budget})
 		end()
 		if err != nil {
 			return nil, err

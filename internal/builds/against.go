@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -184,13 +185,10 @@ func room(most, filter uint64) uint64 {
 func (k *Known) ask(ctx context.Context, f *filters.Filter, room uint64) (*suspects, error) {
 	s := &suspects{most: int(room / suspectBytes)}
 	hash, bits, set := f.Facts().Params.Hash, f.Bloom(), f.Exact()
-	rows, nulls, err := keyscan.Read(ctx, k.pieces, k.read, func() (func(*keyscan.Keys) error, error) {
+	rows, nulls, err := keyscan.Read(progress.With(ctx, k.progress), k.pieces, k.read, func() (func(*keyscan.Keys) error, error) {
 		var hashes, found []uint64
 		var of, hits []uint32
 		return func(x *keyscan.Keys) error {
-			if k.progress != nil {
-				k.progress(int64(x.Batch.Len))
-			}
 			asked, positions := x.Batch.Asked(hash, k.read.Rule, hashes, of)
 			if hashes = asked; positions != nil {
 				of = positions

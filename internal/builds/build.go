@@ -26,6 +26,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -511,14 +512,9 @@ const maxTries = 8
 // each passes the keys of the plan's pieces to the functions that newWork returns,
 // one per worker.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*keys.Batch) error, error)) error {
-	_, _, err := keyscan.Read(ctx, p.pieces, p.keyOptions(threads), func() (func(*keyscan.Keys) error, error) {
+	_, _, err := keyscan.Read(progress.With(ctx, p.opts.Progress), p.pieces, p.keyOptions(threads), func() (func(*keyscan.Keys) error, error) {
 		work, err := newWork()
-		return func(k *keyscan.Keys) error {
-			if p.opts.Progress != nil {
-				p.opts.Progress(int64(k.Batch.Len))
-			}
-			return work(k.Batch)
-		}, err
+		return func(k *keyscan.Keys) error { return work(k.Batch) }, err
 	})
 	return err
 }

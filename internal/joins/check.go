@@ -62,7 +62,7 @@ func (c *checker) check(k *keyscan.Keys) ([]uint32, error) {
 	}
 	c.found, c.entries = c.ids.Find(k.Batch, hits, c.found, c.entries)
 	k.Entries = c.entries
-	if decides(k) {
+	if k.Undecided() {
 		return c.found, nil
 	}
 	return c.found, c.count(k.Batch, hits, k.Times)

@@ -173,7 +173,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters
 // checkIDs returns the positions of keys that pass the filter. The error says that
 // keys are not valid IDs, or that one is missing in the given filter.
 func (a *attempt) checkIDs(k *keyscan.Keys) ([]uint32, error) {
-	if !decides(k) {
+	if !k.Undecided() {
 		at := fault.At{File: k.Piece.File.Name(), RowGroup: k.Piece.Lo + 1, Column: a.keys.IDsText}
 		if err := k.Batch.IDs(at); err != nil {
 			return nil, err

@@ -81,12 +81,6 @@ func usedHits(k *keyscan.Keys) ([]uint32, error) {
 	return hits, err
 }
 
-// decides reports whether keys of a dictionary are passed to determine which are
-// members, before it is known how many rows have each.
-func decides(k *keyscan.Keys) bool {
-	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
-}
-
 // hasAll returns an error if a key of the batch is missing in the filter: it was built from
 // other IDs, and would lose their rows.
 func hasAll(filter *filters.Filter, batch *keys.Batch, file string) error {

@@ -261,19 +261,10 @@ func (b *building) group(ctx context.Context, f *source.File, g int, into []*col
 		var hashes []uint64
 		return func(k *keyscan.Keys) error {
 			hashes = k.Batch.Hash(hash, hashes)
-			some := hashes
-			if k.Times != nil { // entries of a dictionary, which no row may have
-				some = some[:0]
-				for i, h := range hashes {
-					if k.Times[i] > 0 {
-						some = append(some, h)
-					}
-				}
-			}
 			mu.Lock()
 			defer mu.Unlock()
 			for _, c := range into {
-				if err := c.add(some); err != nil {
+				if err := c.add(hashes); err != nil {
 					return err
 				}
 			}

@@ -121,6 +121,14 @@ func AtColumns(file string, columns []keys.Column) fault.At {
 	return fault.At{File: file, Column: keys.ColumnsString(columns)}
 }
 
+// RowsOf returns the number of rows that have the key at a position in Batch.Rows.
+func (k *Keys) RowsOf(i int) int64 {
+	if k.Times == nil {
+		return 1
+	}
+	return int64(k.Times[i])
+}
+
 // Undecided reports whether the keys are entries of a dictionary of which no row is
 // known yet.
 func (k *Keys) Undecided() bool {

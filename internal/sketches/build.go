@@ -24,10 +24,9 @@ import (
 
 // Options say how rows are read.
 type Options struct {
-	Shard    dataset.Shard // that of the plan
-	Threads  int           // 0: GOMAXPROCS
-	Memory   int64         // bytes of all counters; 0: privateMost
-	Progress func(rows int64)
+	Shard   dataset.Shard // that of the plan
+	Threads int           // 0: GOMAXPROCS
+	Memory  int64         // bytes of all counters; 0: privateMost
 }
 
 // privateMost limits the bytes of the counters of all workers together if nothing else does: each
@@ -145,11 +144,7 @@ func eachKey(ctx context.Context, plan *builds.Plan, spec Spec, o Options, threa
 		}
 		return func(of *keyscan.Keys) error {
 			k.Keys = of
-			err := work(k)
-			if o.Progress != nil {
-				o.Progress(k.rows())
-			}
-			return err
+			return work(k)
 		}, nil
 	})
 	return rep, errors.Join(err, source.Unchanged(plan.Pieces()))
@@ -168,10 +163,7 @@ type weighted struct {
 func (k *weighted) at(i int) (key []byte, weight uint64, err error) {
 	key = k.Batch.Bytes(k.buf[:], i)
 	if k.parts == 0 {
-		if weight = 1; k.Times != nil {
-			weight = uint64(k.Times[i])
-		}
-		return key, weight, nil
+		return key, uint64(k.RowsOf(i)), nil
 	}
 	last := len(key) - 10 // its length, and an integer
 	part := key[last+1:]
@@ -183,15 +175,4 @@ func (k *weighted) at(i int) (key []byte, weight uint64, err error) {
 		key = key[n:]
 	}
 	return key, binary.LittleEndian.Uint64(part), nil
-}
-
-// rows returns the number of rows that the keys are of.
-func (k *weighted) rows() (n int64) {
-	if k.Times == nil {
-		return int64(k.Batch.Len)
-	}
-	for _, times := range k.Times {
-		n += int64(times)
-	}
-	return n
 }

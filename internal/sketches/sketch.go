@@ -139,7 +139,7 @@ func (s *Sketch) add(k *weighted, points *[]countmin.Point) error {
 			return err
 		}
 		if weight == 0 {
-			continue // such as an entry of a dictionary that no row has
+			continue
 		}
 		h, negative := s.hashed(key)
 		if err := s.table.Add(h, negative, weight); err != nil {
