@@ -149,13 +149,9 @@ func soughtByScan(o *keyscan.Options) sought {
 		if f.Exact().Len() > uint64(most) {
 			return nil, false, nil
 		}
-		hash := keyindex.Hash()
-		f.Exact().Values(func(values []uint64, _ bool) bool {
-			some := make([]uint64, len(values))
-			hash.Sum64(some, values)
-			all = append(all, some...)
-			return true
-		})
+		for values := range f.Exact().Values {
+			all = keyindex.Hash().AppendInts(all, values)
+		}
 		return all, true, nil
 	}}
 }

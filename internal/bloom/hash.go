@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/zeebo/xxh3"
@@ -84,6 +85,14 @@ func (h Hash) Sum64(dst, values []uint64) {
 	// XXH3's path for inputs of 4 to 8 bytes, at length 8
 	seed := h.Seed ^ uint64(bits.ReverseBytes32(uint32(h.Seed)))<<32
 	sumInts(dst, values, uint64(xxh3Secret8^xxh3Secret16)-seed)
+}
+
+// AppendInts appends the hashes of [Hash.Sum64] to dst.
+func (h Hash) AppendInts(dst, values []uint64) []uint64 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(values))[:n+len(values)]
+	h.Sum64(dst[n:], values)
+	return dst
 }
 
 // sumIntsPortable is sumInts in Go.

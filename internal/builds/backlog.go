@@ -1,8 +1,6 @@
 package builds
 
 import (
-	"slices"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -89,8 +87,7 @@ func (l *backlog) close(which int) error {
 	l.open[which] = nil
 	hashes := values
 	if l.spec.integer() {
-		l.hashes = slices.Grow(l.hashes[:0], len(values))[:len(values)]
-		l.spec.Hash.Sum64(l.hashes, values)
+		l.hashes = l.spec.Hash.AppendInts(l.hashes[:0], values)
 		hashes = l.hashes
 	}
 	l.registers.Add(hashes)

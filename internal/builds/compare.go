@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
@@ -160,8 +159,7 @@ func registersOfMembers(s *exact.Set, h bloom.Hash) *bloom.Registers {
 	r := new(bloom.Registers)
 	var hashes []uint64
 	for values := range s.Values {
-		hashes = slices.Grow(hashes[:0], len(values))[:len(values)]
-		h.Sum64(hashes, values)
+		hashes = h.AppendInts(hashes[:0], values)
 		r.Add(hashes)
 	}
 	return r

@@ -38,10 +38,7 @@ func (e *exceptions) dropMembers(set *exact.Set, hash bloom.Hash) {
 	}
 	members := exact.New()
 	for values := range set.Values {
-		hashes := make([]uint64, len(values))
-		hash.Sum64(hashes, values)
-		hashes = slices.DeleteFunc(hashes, func(h uint64) bool { return !e.hashes.Has(h) })
-		members.Add(hashes, false)
+		members.Add(slices.DeleteFunc(hash.AppendInts(nil, values), func(h uint64) bool { return !e.hashes.Has(h) }), false)
 	}
 	e.hashes.Difference(members)
 }

@@ -215,8 +215,7 @@ func (p *payload) probeBits(values, hashes []uint64, sel []uint32) ([]uint32, er
 	}
 	if !p.unread.complete() {
 		if hashes == nil {
-			hashes = make([]uint64, len(values))
-			p.bits.Params().Hash.Sum64(hashes, values)
+			hashes = p.bits.Params().Hash.AppendInts(nil, values)
 		}
 		if err := p.unread.touch(p.bits.Params(), hashes); err != nil {
 			return sel, err

@@ -202,14 +202,10 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 	if b == nil {
 		return dst[:0]
 	}
-	if cap(dst) < len(b.Rows) {
-		dst = make([]uint64, len(b.Rows))
-	}
-	dst = dst[:len(b.Rows)]
 	if b.isInt {
-		h.Sum64(dst, b.ints)
-		return dst
+		return h.AppendInts(dst[:0], b.ints)
 	}
+	dst = slices.Grow(dst[:0], len(b.Rows))[:len(b.Rows)]
 	for i := range dst {
 		dst[i] = h.Sum(b.bytes(i))
 	}
