@@ -29,7 +29,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // buildFlags holds the flags of build.
@@ -463,7 +462,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options
 // builtBefore reports whether the same run has written the output before. With
 // --strict that filter is checked, since the earlier run may not have been strict.
 func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *builds.Plan, run *output.Run, opts builds.Options) (bool, error) {
-	done, err := c.filterDone(ctx, o.out, func(h *filters.Header) bool {
+	done, err := c.outputDone(ctx, o.out, nil, func(h *filters.Header) bool {
 		return plan.BuildID != [32]byte{} && h.Filter.Facts().BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan) &&
 			(h.Contiguous || !o.uncompressed)
 	})
@@ -511,24 +510,16 @@ func sameShard(f *filters.Filter, s dataset.Shard) bool {
 	return p.Of == s.Of && slices.Equal(p.Held, []uint32{s.Index})
 }
 
-// filterDone reports whether the output is a complete filter of the same run, which same
-// decides by its header. Any other existing output that must not be replaced is an
-// error.
-func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.Header) bool) (bool, error) {
-	return c.outputDone(ctx, name, filters.Holds, same)
-}
-
-// outputDone is filterDone with what holds reports.
-func (c *cli) outputDone(ctx context.Context, name string, holds func(context.Context, storage.Source, string, func(*filters.Header) bool) (bool, error), same func(*filters.Header) bool) (bool, error) {
-	done, err := holds(ctx, c.Store(), name, same)
-	done = done && !c.Force
+// outputDone reports whether the output is a complete file of a kind (nil: a filter) and of the
+// same run, which same decides by its header. Any other existing output that must not be
+// replaced is an error.
+func (c *cli) outputDone(ctx context.Context, name string, kind *filters.Other, same func(*filters.Header) bool) (bool, error) {
+	done, err := kind.Holds(ctx, c.Store(), name, same)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), err == nil && c.Force:
 		return false, nil
 	case err != nil || done:
 		return done, err
-	case c.Force:
-		return false, nil
 	}
 	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, output.ErrExists)
 }

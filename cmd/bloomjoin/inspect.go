@@ -347,6 +347,15 @@ func (i *inspected) say(name, format string, args ...any) {
 	i.lines = append(i.lines, [2]string{name, fmt.Sprintf(format, args...)})
 }
 
+// checked records that all of the file was read and is whole, unless there is an error.
+func (i *inspected) checked(err error) error {
+	if err == nil {
+		i.Checked = true
+		i.say("checked", "all checksums hold")
+	}
+	return err
+}
+
 func (i *inspected) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s\n", i.name, words.Bytes(i.Bytes))
 	for _, l := range i.lines {
@@ -410,21 +419,20 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		facts.Parents = append(facts.Parents, fmt.Sprintf("%x", d))
 		i.say("made from", "%x", d)
 	}
-	if check {
-		whole, err := h.Load(lim)
-		if err != nil {
-			return err
-		}
-		i.Checked = true
-		rep, p := builds.Count(whole), whole.FPR()
-		facts.FPRPredicted = &p
-		if facts.Distinct == 0 {
-			facts.Distinct = rep.Distinct
-		}
-		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, said.FPRAsked, words.Count(rep.Distinct), facts.full())
-		i.say("checked", "all checksums hold")
+	if !check {
+		return nil
 	}
-	return nil
+	whole, err := h.Load(lim)
+	if err != nil {
+		return err
+	}
+	rep, p := builds.Count(whole), whole.FPR()
+	facts.FPRPredicted = &p
+	if facts.Distinct == 0 {
+		facts.Distinct = rep.Distinct
+	}
+	i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, said.FPRAsked, words.Count(rep.Distinct), facts.full())
+	return i.checked(nil)
 }
 
 // counting records what a counting filter says, and describes it; k is nil for other kinds.

@@ -52,9 +52,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 			return err
 		}
 	}
-	i.Checked = true
-	i.say("checked", "all checksums hold")
-	return nil
+	return i.checked(nil)
 }
 
 // indexFacts describes an index of a list.
@@ -98,12 +96,7 @@ func (i *inspected) index(ctx context.Context, store storage.Source, name string
 	if !check {
 		return nil
 	}
-	if err := x.Check(ctx); err != nil {
-		return err
-	}
-	i.Checked = true
-	i.say("checked", "all checksums hold")
-	return nil
+	return i.checked(x.Check(ctx))
 }
 
 // inspectedNames returns the names of the files to inspect.

@@ -121,7 +121,7 @@ func (c *cli) putFilter(ctx context.Context, verb string, start time.Time, o fil
 	if err != nil {
 		return err
 	}
-	done, err := c.filterDone(ctx, o.name, func(h *filters.Header) bool {
+	done, err := c.outputDone(ctx, o.name, nil, func(h *filters.Header) bool {
 		return h.Digest() == want && (h.Contiguous || !o.uncompressed)
 	})
 	if err != nil {

@@ -207,7 +207,7 @@ func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 	files := plan.Files()
 	defer source.Close(files)
 	id := spec.ID(plan)
-	done, err := c.outputDone(ctx, o.out, sketches.Kind().Holds, func(h *filters.Header) bool {
+	done, err := c.outputDone(ctx, o.out, sketches.Kind(), func(h *filters.Header) bool {
 		return id != [32]byte{} && h.Filter.Facts().BuildID == id && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan)
 	})
 	if done {
@@ -289,7 +289,7 @@ func (c *cli) mergeSketches(ctx context.Context, o *mergeFlags, names []string, 
 	if err != nil {
 		return err
 	}
-	done, err := c.outputDone(ctx, o.out, sketches.Kind().Holds, func(h *filters.Header) bool { return h.Digest() == want })
+	done, err := c.outputDone(ctx, o.out, sketches.Kind(), func(h *filters.Header) bool { return h.Digest() == want })
 	if err != nil {
 		return err
 	}
@@ -324,12 +324,8 @@ func (i *inspected) sketch(src storage.Reader, name string, check bool) error {
 	i.say("reveals", "%s", "about how often any key occurs")
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
-	if check {
-		if err := h.Verify(); err != nil {
-			return err
-		}
-		i.Checked = true
-		i.say("checked", "all checksums hold")
+	if !check {
+		return nil
 	}
-	return nil
+	return i.checked(h.Verify())
 }

@@ -103,16 +103,17 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 // which is kept for Load, OrInto and Verify. It verifies the checksums of what
 // it reads and every size, but neither the payload nor the checksum over all.
 func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
+	return (*Other)(nil).DecodeHeader(r, size, name)
+}
+
+// DecodeHeader is [DecodeHeader] for a kind of file; of another than filters for Digest, Verify,
+// Own and LoadOther.
+func (o *Other) DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%s: no file to read: want an io.ReaderAt, got nil", name)
 	}
-	return decodeHeader(r, size, name, nil)
-}
-
-// decodeHeader is DecodeHeader for a filter, or for another file.
-func decodeHeader(r io.ReaderAt, size int64, name string, other *Other) (*Header, error) {
 	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
-	h.meta.Filter, h.meta.other = h.Filter, other
+	h.meta.Filter, h.meta.other = h.Filter, o
 	for _, step := range []func() (*problem, error){h.readHead, h.readTail} {
 		p, err := step()
 		if err != nil {

@@ -112,22 +112,11 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if f.held == nil {
 		return 0, fmt.Errorf("%s: %w", name, errNoPayload())
 	}
-	return saveAs(ctx, store, name, opts.Replace, func(w io.Writer) (int64, error) { return encodeHeld(w, f, opts) }, func() (rival int64, same bool, err error) {
-		want, err := f.digest()
-		if err != nil {
-			return 0, false, err
-		}
-		same, err = Holds(ctx, store, name, func(h *Header) bool {
-			rival = h.FileBytes
-			return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
-		})
-		return rival, same, err
-	})
+	return (*Other)(nil).saveAs(ctx, store, name, opts, func(w io.Writer) (int64, error) { return encodeHeld(w, f, opts) }, f.digest)
 }
 
-// saveAs writes a file and returns its size. If a rival is there, and is not to be replaced, same
-// returns its size and whether it will do.
-func saveAs(ctx context.Context, store storage.Storage, name string, replace bool, encode func(io.Writer) (int64, error), same func() (int64, bool, error)) (size int64, err error) {
+// saveAs is Save, given how to write the file and its digest.
+func (o *Other) saveAs(ctx context.Context, store storage.Storage, name string, opts Options, encode func(io.Writer) (int64, error), digest func() ([32]byte, error)) (size int64, err error) {
 	if err := objects.Sweep(ctx, store, name); err != nil {
 		return 0, err
 	}
@@ -142,18 +131,25 @@ func saveAs(ctx context.Context, store storage.Storage, name string, replace boo
 	if err := stopped.Err(ctx); err != nil {
 		return 0, err
 	}
-	err = sink.Commit(replace)
-	if replace || !errors.Is(err, fs.ErrExist) {
+	err = sink.Commit(opts.Replace)
+	if opts.Replace || !errors.Is(err, fs.ErrExist) {
 		return size, err
 	}
-	rival, ok, err := same()
+	want, err := digest()
 	if err != nil {
 		return 0, err
 	}
-	if !ok {
-		return 0, faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
+	same, err := o.Holds(ctx, store, name, func(h *Header) bool {
+		size = h.FileBytes
+		return h.Digest() == want && (h.Contiguous || !opts.Uncompressed)
+	})
+	if err == nil && !same {
+		err = faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 	}
-	return rival, nil
+	if err != nil {
+		return 0, err
+	}
+	return size, nil
 }
 
 // until is a writer that fails once its context has ended, because writing a large
@@ -175,12 +171,12 @@ func (u until) Write(p []byte) (int, error) {
 // one that is not a filter, it returns false without an error; a file that cannot
 // be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
-	stopped.Needs(ctx, "filters.Holds")
-	return holds(ctx, store, name, nil, want)
+	return (*Other)(nil).Holds(ctx, store, name, want)
 }
 
-// holds is Holds for a filter, or for another file.
-func holds(ctx context.Context, store storage.Source, name string, other *Other, want func(*Header) bool) (ok bool, err error) {
+// Holds is [Holds] for a kind of file.
+func (o *Other) Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
+	stopped.Needs(ctx, "filters.Holds")
 	if err := given(store, name); err != nil {
 		return false, err
 	}
@@ -189,7 +185,7 @@ func holds(ctx context.Context, store storage.Source, name string, other *Other,
 		return false, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	h, err := decodeHeader(src, src.Object().Size, name, other)
+	h, err := o.DecodeHeader(src, src.Object().Size, name)
 	if err == nil && (want == nil || want(h)) {
 		if err = h.Verify(); err == nil {
 			return true, nil

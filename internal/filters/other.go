@@ -12,7 +12,8 @@ import (
 
 // Other is a kind of file beside filters with their layout: prologue, sections, chunks, trailer.
 // Of the sections of a filter it has those about keys, shards and the build. What it says of
-// itself is in a section of its own, and its payload has one part.
+// itself is in a section of its own, and its payload has one part. A nil *Other stands for
+// filters where files are decoded and saved.
 type Other struct {
 	Magic string     // 8 bytes
 	Kind  string     // in errors, with its article
@@ -91,24 +92,10 @@ func (o *Other) Digest(f *Facts, own []byte, part Payload) ([32]byte, error) {
 }
 
 // Save is [Save] for another file.
-func (o *Other) Save(ctx context.Context, store storage.Storage, name string, f *Facts, own []byte, part Payload, replace bool) (size int64, err error) {
-	encode := func(w io.Writer) (int64, error) { return o.Encode(w, f, own, part) }
-	return saveAs(ctx, store, name, replace, encode, func() (rival int64, same bool, err error) {
-		want, err := o.Digest(f, own, part)
-		if err != nil {
-			return 0, false, err
-		}
-		same, err = o.Holds(ctx, store, name, func(h *Header) bool {
-			rival = h.FileBytes
-			return h.Digest() == want
-		})
-		return rival, same, err
-	})
-}
-
-// Holds is [Holds] for another file.
-func (o *Other) Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (bool, error) {
-	return holds(ctx, store, name, o, want)
+func (o *Other) Save(ctx context.Context, store storage.Storage, name string, f *Facts, own []byte, part Payload, replace bool) (int64, error) {
+	return o.saveAs(ctx, store, name, Options{Replace: replace},
+		func(w io.Writer) (int64, error) { return o.Encode(w, f, own, part) },
+		func() ([32]byte, error) { return o.Digest(f, own, part) })
 }
 
 func (o *Other) source(f *Facts, own []byte, part Payload) (*source, error) {
@@ -122,11 +109,6 @@ func (o *Other) source(f *Facts, own []byte, part Payload) (*source, error) {
 		return nil, p.inProgram()
 	}
 	return s, nil
-}
-
-// DecodeHeader is [DecodeHeader] for another file, for Digest, Verify, Own and LoadOther.
-func (o *Other) DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
-	return decodeHeader(r, size, name, o)
 }
 
 // Own returns the body of the own section of another file.
