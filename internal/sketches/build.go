@@ -64,10 +64,8 @@ func (s Spec) ID(plan *builds.Plan) (id [32]byte) {
 }
 
 // keyOf returns the key columns of a plan, without the weight: it must be of integers.
-func (s Spec) keyOf(plan *builds.Plan) (key []filters.KeyColumn, err error) {
-	for i, name := range plan.Spec.Names {
-		key = append(key, filters.KeyColumn{Name: name, Class: plan.Spec.Classes[i]})
-	}
+func (s Spec) keyOf(plan *builds.Plan) ([]filters.KeyColumn, error) {
+	key := plan.Spec.Header().Facts().Key
 	if s.Weight == "" {
 		return key, nil
 	}
@@ -82,7 +80,8 @@ func (s Spec) keyOf(plan *builds.Plan) (key []filters.KeyColumn, err error) {
 // no shard, otherwise a partial one.
 func Build(ctx context.Context, plan *builds.Plan, spec Spec, o Options) (*Sketch, Report, error) {
 	start := time.Now()
-	facts := filters.Facts{NormalForm: keys.NormalForm, Rule: plan.Spec.Rule.String(), BuildID: spec.ID(plan)}
+	facts := *plan.Spec.Header().Facts()
+	facts.BuildID = spec.ID(plan)
 	var err error
 	if facts.Key, err = spec.keyOf(plan); err != nil {
 		return nil, Report{}, err
@@ -97,16 +96,7 @@ func Build(ctx context.Context, plan *builds.Plan, spec Spec, o Options) (*Sketc
 	if err := memoryNeeded(fault.At{}, spec, 1, o.Memory); err != nil {
 		return nil, Report{}, err
 	}
-	var mu sync.Mutex
-	var all []*Sketch
-	rep, err := eachKey(ctx, plan, spec, o, o.workers(spec), func() func(*weighted) error {
-		s := newSketch(spec, facts)
-		mu.Lock()
-		all = append(all, s)
-		mu.Unlock()
-		var points []countmin.Point
-		return func(k *weighted) error { return s.add(k, &points) }
-	})
+	all, rep, err := eachKey(ctx, plan, spec, o.workers(spec), func() *Sketch { return newSketch(spec, facts) }, (*Sketch).add)
 	if err != nil {
 		return nil, rep, err
 	}
@@ -132,22 +122,26 @@ func (o Options) workers(spec Spec) int {
 	return int(max(1, min(uint64(tasks.Processors(o.Threads)), room/spec.Bytes())))
 }
 
-// eachKey passes the keys of the plan's rows with their weights to workers.
-func eachKey(ctx context.Context, plan *builds.Plan, spec Spec, o Options, threads int, newWork func() func(*weighted) error) (rep Report, err error) {
+// eachKey adds the keys of the plan's rows with their weights to what each worker has, and
+// returns that of all.
+func eachKey[T any](ctx context.Context, plan *builds.Plan, spec Spec, threads int, newWork func() T, add func(T, *weighted) error) (all []T, rep Report, err error) {
+	var mu sync.Mutex
 	rep.Rows, rep.KeysNull, err = keyscan.Read(ctx, plan.Pieces(), keyscan.ReadOptions{
 		Key: spec.columns(), Options: keys.Options{Rule: plan.Spec.Rule}, IDs: true, Distinct: true, CountNulls: true, Threads: threads,
 	}, func() (func(*keyscan.Keys) error, error) {
-		work := newWork()
-		k := &weighted{spec: spec}
+		own, k := newWork(), &weighted{spec: spec}
+		mu.Lock()
+		all = append(all, own)
+		mu.Unlock()
 		if spec.Weight != "" {
 			k.parts = len(plan.Spec.Names) - 1
 		}
 		return func(of *keyscan.Keys) error {
 			k.Keys = of
-			return work(k)
+			return add(own, k)
 		}, nil
 	})
-	return rep, errors.Join(err, source.Unchanged(plan.Pieces()))
+	return all, rep, errors.Join(err, source.Unchanged(plan.Pieces()))
 }
 
 // weighted are keys with their weights. With a column of weights they are read as composite keys, the
@@ -156,7 +150,9 @@ type weighted struct {
 	*keyscan.Keys
 	spec  Spec
 	parts int // of the key, before the weight; 0: each row weighs 1
-	buf   [9]byte
+
+	buf    [9]byte
+	points []countmin.Point // memory for those of a batch
 }
 
 // at returns the key at a position in normal form, and its weight.

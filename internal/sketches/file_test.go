@@ -39,7 +39,7 @@ func samples(t testing.TB) map[string]*Sketch {
 		err = keys.NewValueEncoder(o).Encode(v, func(_ int, b *keys.Batch) error {
 			k.Keys = &keyscan.Keys{Batch: b}
 			s.rows += uint64(len(b.Rows))
-			return s.add(k, new([]countmin.Point))
+			return s.add(k)
 		})
 		if err != nil {
 			t.Fatal(err)

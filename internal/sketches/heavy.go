@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -37,16 +36,10 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	room := &heldKeys{most: o.Memory}
 	row := s.spec.Params
 	row.Depth = 1
-	var mu sync.Mutex
-	var all []*candidates
-	rep, err := eachKey(ctx, plan, s.spec, o, o.workers(Spec{Params: row}), func() func(*weighted) error {
-		c := &candidates{of: s, threshold: threshold, room: room, row: countmin.NewTable(row, 0), weight: map[string]uint64{}}
+	all, rep, err := eachKey(ctx, plan, s.spec, o.workers(Spec{Params: row}), func() *candidates {
 		room.held.Add(int64(row.Bytes()))
-		mu.Lock()
-		all = append(all, c)
-		mu.Unlock()
-		return c.add
-	})
+		return &candidates{of: s, threshold: threshold, room: room, row: countmin.NewTable(row, 0), weight: map[string]uint64{}}
+	}, (*candidates).add)
 	if err != nil {
 		return nil, rep, err
 	}

@@ -131,8 +131,8 @@ func (s *Sketch) hashed(key []byte) (h uint64, negative bool) {
 }
 
 // add adds keys with their weights.
-func (s *Sketch) add(k *weighted, points *[]countmin.Point) error {
-	*points = (*points)[:0]
+func (s *Sketch) add(k *weighted) error {
+	k.points = k.points[:0]
 	for i := range k.Batch.Rows {
 		key, weight, err := k.at(i)
 		if err != nil {
@@ -148,13 +148,13 @@ func (s *Sketch) add(k *weighted, points *[]countmin.Point) error {
 		if s.ranges != nil {
 			p := pointOf(key)
 			p.Weight = weight
-			*points = append(*points, p)
+			k.points = append(k.points, p)
 		}
 	}
 	if s.ranges == nil {
 		return nil
 	}
-	return s.overflow(s.ranges.Add(*points))
+	return s.overflow(s.ranges.Add(k.points))
 }
 
 // overflow says what overflowed.
