@@ -128,13 +128,9 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 // valuesOf parses the keys to find. Errors do not repeat them.
 func valuesOf(x *keyindex.Index, texts []string) (wanted []keyindex.Value, err error) {
 	for i, text := range texts {
-		parts := []string{text}
+		parts, ok := []string{text}, true
 		if len(x.Classes) > 1 {
-			r := csv.NewReader(strings.NewReader(text))
-			if parts, err = r.Read(); err == nil {
-				_, err = r.Read()
-			}
-			if !errors.Is(err, io.EOF) {
+			if parts, ok = valuesIn(text); !ok {
 				return nil, fmt.Errorf("--key, number %d: want values separated by commas, each as it is or in double quotes, got another text", i+1)
 			}
 		}
@@ -145,6 +141,12 @@ func valuesOf(x *keyindex.Index, texts []string) (wanted []keyindex.Value, err e
 		wanted = append(wanted, v)
 	}
 	return wanted, nil
+}
+
+// valuesIn returns the values of a line of CSV. ok is false if the text is something else.
+func valuesIn(text string) (values []string, ok bool) {
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	return slices.Concat(lines...), err == nil && len(lines) < 2
 }
 
 // candidates returns the files that may hold one of the keys.

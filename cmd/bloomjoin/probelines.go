@@ -209,12 +209,6 @@ func textSchema(names []string) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// lineTypes are the types that texts are cast to for the filter's class.
-var lineTypes = map[keys.Class]string{
-	keys.Integer: "decimal(76,38)", keys.Decimal: "decimal(76,38)", keys.Float: "double", keys.Boolean: "boolean",
-	keys.Date: "date", keys.Time: "time", keys.Timestamp: "timestamp", keys.Instant: "timestamptz",
-}
-
 // lineForm returns the form in which the keys of lines are encoded: as text with a cast, or
 // with integers set, columns of integers as such.
 func (p *prober) lineForm(integers bool) (f lineForm, err error) {
@@ -223,15 +217,16 @@ func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 		column := keys.Column{Path: keys.Path{strconv.Itoa(i)}, Cast: c.Cast}
 		var typ arrow.DataType = arrow.BinaryTypes.String
 		if i < len(p.options.Classes) && c.Cast == nil {
-			class := p.options.Classes[i]
+			class, ok := p.options.Classes[i], true
 			switch {
 			case class == keys.Integer && integers:
 				typ = arrow.PrimitiveTypes.Int64
-			case class != keys.Null && class != p.options.Rule.Class(keys.Bytes):
-				if column.Cast, err = lineType(class); err != nil {
-					return f, faults.Unsupported(fault.At{File: p.name, Column: c.String()}, "a key of class %s in text", class).
-						WithHint("write an Arrow stream")
-				}
+			case class != keys.Null:
+				column.Cast, ok = keys.TextType(class, p.options.Rule)
+			}
+			if !ok {
+				return f, faults.Unsupported(fault.At{File: p.name, Column: c.String()}, "a key of class %s in text", class).
+					WithHint("write an Arrow stream")
 			}
 		}
 		fields = append(fields, arrow.Field{Name: column.Path[0], Type: typ, Nullable: true})
@@ -243,14 +238,6 @@ func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 	}
 	at := fault.At{File: p.name, Column: keys.ColumnsString(p.columns)}
 	return f, keys.Match(at, keys.Side{Classes: p.options.Classes}, keys.Side{Columns: p.columns, Classes: f.enc.Classes()})
-}
-
-// lineType returns the type that texts are cast to for a class.
-func lineType(class keys.Class) (arrow.DataType, error) {
-	if name, ok := lineTypes[class]; ok {
-		return keys.ParseType(name)
-	}
-	return keys.ParseType(string(class)) // fixed[w]
 }
 
 // each calls fn with one batch after another, which is valid until it returns. After an error,

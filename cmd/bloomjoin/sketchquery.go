@@ -2,16 +2,13 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -260,36 +257,28 @@ func keysOfTexts(s *sketches.Sketch, flag string, texts ...string) (*keys.Batch,
 		return nil, err
 	}
 	classes := strings.Join(s.Classes(), ", ")
-	p := prober{name: flag, options: options}
-	for i := range options.Classes {
-		p.columns = append(p.columns, keys.Column{Path: keys.Path{strconv.Itoa(i)}})
+	casts := make([]arrow.DataType, len(options.Classes))
+	for i, class := range options.Classes {
+		ok := class == keys.Null
+		if !ok {
+			casts[i], ok = keys.TextType(class, options.Rule)
+		}
+		if !ok {
+			return nil, faults.Unsupported(fault.At{}, "%s of class %s", flag, classes)
+		}
 	}
-	form, err := p.lineForm(false)
-	if err != nil {
-		return nil, faults.Unsupported(fault.At{}, "%s of class %s", flag, classes)
-	}
-	build := array.NewRecordBuilder(memory.DefaultAllocator, form.schema)
-	defer build.Release()
-	for _, text := range texts {
-		parts := []string{text}
-		if len(p.columns) > 1 {
-			lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-			if err != nil || len(lines) != 1 || len(lines[0]) != len(p.columns) {
-				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(p.columns), classes), "another text")
+	rows := make([][]string, len(texts))
+	for i, text := range texts {
+		if rows[i] = []string{text}; len(casts) > 1 {
+			values, ok := valuesIn(text)
+			if rows[i] = values; !ok || len(values) != len(casts) {
+				return nil, faults.Mismatch(fault.At{}, flag, fmt.Sprintf("%d values as CSV, of class %s", len(casts), classes), "another text")
 			}
-			parts = lines[0]
-		}
-		for i, part := range parts {
-			build.Field(i).(*array.StringBuilder).Append(part)
 		}
 	}
-	rec := build.NewRecord() // not released: the batch shares its memory
-	b := new(keys.Batch)
-	if err := form.enc.Encode(rec, b); err != nil {
-		return nil, err
+	b, err := keys.FromTexts(casts, options, rows...)
+	if err == nil && len(b.Misfits()) > 0 {
+		err = faults.Mismatch(fault.At{}, flag, "a key of class "+classes+" (the sketch)", "other text")
 	}
-	if b.Fit(fault.At{}, form.columns) != nil {
-		return nil, faults.Mismatch(fault.At{}, flag, "a key of class "+classes+" (the sketch)", "other text")
-	}
-	return b, nil
+	return b, err
 }

@@ -2,12 +2,9 @@ package keyindex
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -27,30 +24,14 @@ func (f *Facts) Parse(texts []string) (v Value, err error) {
 		return v, faults.Mismatch(fault.At{}, "a key of "+f.Key, fmt.Sprintf("%d values", len(f.Classes)), fmt.Sprint(len(texts))).
 			WithHint("separate values by commas, and put one that has a comma in double quotes")
 	}
-	var fields []arrow.Field
-	var columns []keys.Column
-	var arrays []arrow.Array
+	casts := make([]arrow.DataType, len(texts))
 	for i, text := range texts {
-		name := strconv.Itoa(i)
-		cast, err := castOf(keys.Class(f.Classes[i]), text, f.Rule())
-		if err != nil {
+		if casts[i], err = castOf(keys.Class(f.Classes[i]), text, f.Rule()); err != nil {
 			return v, fmt.Errorf("key column %s: %w", f.Key, err)
 		}
-		fields = append(fields, arrow.Field{Name: name, Type: arrow.BinaryTypes.String})
-		columns = append(columns, keys.Column{Path: keys.Path{name}, Cast: cast})
-		b := array.NewStringBuilder(memory.DefaultAllocator)
-		b.Append(text)
-		arrays = append(arrays, b.NewArray())
 	}
-	schema := arrow.NewSchema(fields, nil)
-	rec := array.NewRecord(schema, arrays, 1)
-	defer rec.Release()
-	enc, err := keys.NewEncoder(schema, columns, keys.Options{Rule: f.Rule()})
+	b, err := keys.FromTexts(casts, keys.Options{Rule: f.Rule()}, texts)
 	if err != nil {
-		return v, err
-	}
-	var b keys.Batch
-	if err := enc.Encode(rec, &b); err != nil {
 		return v, err
 	}
 	if _, faulty := b.Faulty(); faulty || len(b.Rows) != 1 {
@@ -62,24 +43,19 @@ func (f *Facts) Parse(texts []string) (v Value, err error) {
 
 // castOf returns the type in which a text is a value of a class; nil: it is one already.
 func castOf(c keys.Class, text string, rule keys.Rule) (arrow.DataType, error) {
-	if c == keys.Bytes || c == keys.Fixed(16) && rule&keys.UUID != 0 {
-		return nil, nil
-	}
-	name := string(c)
 	switch c {
 	case keys.Integer:
-		if name = "uint64"; strings.HasPrefix(text, "-") {
-			name = "int64"
+		if strings.HasPrefix(text, "-") {
+			return keys.ParseType("int64")
 		}
+		return keys.ParseType("uint64")
 	case keys.Decimal:
 		_, fraction, _ := strings.Cut(text, ".")
-		name = fmt.Sprintf("decimal(76,%d)", min(len(fraction), 76))
-	case keys.Instant:
-		name = "timestamptz"
-	case keys.Float:
-		name = "double"
-	case keys.Null, keys.Duration:
+		return keys.ParseType(fmt.Sprintf("decimal(76,%d)", min(len(fraction), 76)))
+	}
+	t, ok := keys.TextType(c, rule)
+	if !ok {
 		return nil, faults.Unsupported(fault.At{}, "looking for a value of class %s", c)
 	}
-	return keys.ParseType(name)
+	return t, nil
 }

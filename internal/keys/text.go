@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/csv"
 	"encoding/hex"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
 // Text returns a key in normal form, as [Batch.Append] has it, as people write it: text as it is,
@@ -32,6 +35,43 @@ func Text(classes []Class, key []byte) string {
 	_ = w.Write(parts) // to memory
 	w.Flush()
 	return strings.TrimSuffix(line.String(), "\n")
+}
+
+// textTypes are the types that texts are cast to, where they are not named as the class.
+var textTypes = map[Class]string{Integer: "decimal(76,38)", Decimal: "decimal(76,38)", Float: "double", Instant: "timestamptz"}
+
+// TextType returns the type that texts are cast to for a class under a rule; nil: they are of it as
+// they are. ok is false if there are no texts of the class.
+func TextType(c Class, r Rule) (t arrow.DataType, ok bool) {
+	if c == r.Class(Bytes) {
+		return nil, true
+	}
+	t, err := ParseType(cmp.Or(textTypes[c], string(c)))
+	return t, err == nil
+}
+
+// FromTexts returns the keys that rows of texts stand for, by column, each of which is cast; nil: it
+// is not. See [Batch.Faulty].
+func FromTexts(casts []arrow.DataType, o Options, rows ...[]string) (*Batch, error) {
+	fields, columns := make([]arrow.Field, len(casts)), make([]Column, len(casts))
+	for i, cast := range casts {
+		name := strconv.Itoa(i)
+		fields[i], columns[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String}, Column{Path: Path{name}, Cast: cast}
+	}
+	schema := arrow.NewSchema(fields, nil)
+	enc, err := NewEncoder(schema, columns, o)
+	if err != nil {
+		return nil, err
+	}
+	build := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer build.Release()
+	for _, texts := range rows {
+		for i, text := range texts {
+			build.Field(i).(*array.StringBuilder).Append(text)
+		}
+	}
+	b := new(Batch)
+	return b, enc.Encode(build.NewRecord(), b) // not released: the batch shares its memory
 }
 
 // partText is Text for a part.
