@@ -121,7 +121,8 @@ func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, r
 	if store == nil {
 		return 0, fmt.Errorf("%s: no storage: want a storage.Storage such as storage.Local(), got nil", name)
 	}
-	return s.in().Save(ctx, store, name, replace)
+	size, _, err := s.in().Save(ctx, store, name, replace)
+	return size, err
 }
 
 // Estimate returns, for each row of v, an upper bound on the weight of its key (without Weight: the

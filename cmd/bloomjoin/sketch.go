@@ -235,11 +235,7 @@ func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 
 // saveSketch writes a sketch and reports it.
 func (c *cli) saveSketch(ctx context.Context, verb, name string, s *sketches.Sketch, start time.Time, r sketchReport) error {
-	size, err := s.Save(ctx, c.Store(), name, c.Force)
-	if err != nil {
-		return err
-	}
-	digest, err := s.Digest()
+	size, digest, err := s.Save(ctx, c.Store(), name, c.Force)
 	if err != nil {
 		return err
 	}
@@ -247,12 +243,12 @@ func (c *cli) saveSketch(ctx context.Context, verb, name string, s *sketches.Ske
 	r.Head = c.NewHead(verb, start)
 	r.Notes = append(notes, r.Notes...)
 	r.sketchFacts, r.FileBytes = factsOf(s.Spec(), s.Facts(), s.Rows(), s.Total(), digest), size
-	null := ""
+	null, what := "", "a key"
+	if r.Weight != "" {
+		what = "a key or weight"
+	}
 	if r.KeysNull > 0 {
-		null = fmt.Sprintf(" (%s without a key)", words.Count(r.KeysNull))
-		if r.Weight != "" {
-			null = fmt.Sprintf(" (%s without a key or weight)", words.Count(r.KeysNull))
-		}
+		null = fmt.Sprintf(" (%s without %s)", words.Count(r.KeysNull), what)
 	}
 	c.Say("%s: sketch, %s: %s%s, %s, %s in memory; %s; in %.2f s", name, r.state(), r.counted(), null, words.Bytes(size), words.Bytes(r.MemoryBytes), r.bound(), r.Seconds)
 	return c.Report(r, name)

@@ -97,9 +97,11 @@ func (a *Appended) Ready() error {
 	if a.begin == nil {
 		return nil
 	}
-	begin := a.begin
+	if err := a.begin(); err != nil {
+		return err
+	}
 	a.begin = nil
-	return begin()
+	return nil
 }
 
 // check returns an error if the output lacks what was committed, or has something else.

@@ -519,6 +519,26 @@ func TestAppended(t *testing.T) {
 	if b, err := os.ReadFile(out); err != nil || string(b) != "kept also kept" {
 		t.Errorf("%q, %v", b, err)
 	}
+	other := out + ".other"
+	if err := os.WriteFile(other, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = OpenAppended(other); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Begin(ctx, &State{store: full{storage.Local()}, name: out + ".none"}, r, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Write([]byte("ours")); !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+	a.Rewind()
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(other); err != nil || string(b) != "theirs" {
+		t.Errorf("an output that no state knows has %q, %v", b, err)
+	}
 	for _, text := range []string{"kept", "kept also keqt"} {
 		if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -559,6 +579,13 @@ func (s renewed) Open(ctx context.Context, o storage.Object) (storage.Reader, er
 	in, err := s.Storage.Open(ctx, o)
 	s.opened()
 	return in, err
+}
+
+// full creates nothing.
+type full struct{ storage.Storage }
+
+func (full) Create(context.Context, string, storage.CreateOptions) (storage.Writer, error) {
+	return nil, fs.ErrPermission
 }
 
 // hidden opens nothing.

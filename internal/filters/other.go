@@ -71,16 +71,6 @@ func (m *meta) checkOwn() *problem {
 // Payload appends the bytes lo to hi of a payload to dst. It may be called concurrently.
 type Payload func(dst []byte, lo, hi uint64) []byte
 
-// Encode is [Encode] for another file.
-func (o *Other) Encode(w io.Writer, f *Facts, own []byte, part Payload) (int64, error) {
-	s, err := o.source(f, own, part)
-	if err != nil {
-		return 0, err
-	}
-	n, _, err := s.encode(w, Options{})
-	return n, err
-}
-
 // Digest is [Filter.Digest] for another file.
 func (o *Other) Digest(f *Facts, own []byte, part Payload) ([32]byte, error) {
 	s, err := o.source(f, own, part)
@@ -91,11 +81,18 @@ func (o *Other) Digest(f *Facts, own []byte, part Payload) ([32]byte, error) {
 	return digest(&s.meta, sums), err
 }
 
-// Save is [Save] for another file.
-func (o *Other) Save(ctx context.Context, store storage.Storage, name string, f *Facts, own []byte, part Payload, replace bool) (int64, error) {
-	return o.saveAs(ctx, store, name, Options{Replace: replace},
-		func(w io.Writer) (int64, error) { return o.Encode(w, f, own, part) },
-		func() ([32]byte, error) { return o.Digest(f, own, part) })
+// Save is [Save] for another file, and returns its digest, too.
+func (o *Other) Save(ctx context.Context, store storage.Storage, name string, f *Facts, own []byte, part Payload, replace bool) (size int64, id [32]byte, err error) {
+	s, err := o.source(f, own, part)
+	if err != nil {
+		return 0, id, fmt.Errorf("%s: %w", name, err)
+	}
+	size, err = o.saveAs(ctx, store, name, Options{Replace: replace}, func(w io.Writer) (int64, error) {
+		n, sums, err := s.encode(w, Options{})
+		id = digest(&s.meta, sums)
+		return n, err
+	}, func() ([32]byte, error) { return id, nil })
+	return size, id, err
 }
 
 func (o *Other) source(f *Facts, own []byte, part Payload) (*source, error) {

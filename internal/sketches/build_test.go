@@ -93,11 +93,19 @@ func must(t testing.TB, s *Sketch, err error) *Sketch {
 
 func file(t testing.TB, s *Sketch) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if n, err := Kind().Encode(&b, &s.facts, s.said().body(), s.part); err != nil || n != int64(b.Len()) {
-		t.Fatal(n, err)
+	store := teststore.NewMemory()
+	n, id, err := s.Save(t.Context(), store, "file", false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b.Bytes()
+	if want, err := s.Digest(); err != nil || id != want {
+		t.Fatalf("digest %x, %v; want %x", id, err, want)
+	}
+	b, ok := store.Get("file")
+	if !ok || int64(len(b)) != n {
+		t.Fatal(ok, len(b), n)
+	}
+	return b
 }
 
 // estimates returns the estimates of integers.
@@ -165,7 +173,7 @@ func checkShards(t *testing.T, spec Spec, of uint32, want []byte, inputs []strin
 		s, err := built(t, spec, Options{Shard: dataset.Shard{Index: i, Of: of}}, inputs...)
 		parts = append(parts, must(t, s, err))
 		name := fmt.Sprint("part", i)
-		if _, err := s.Save(t.Context(), store, name, false); err != nil {
+		if _, _, err := s.Save(t.Context(), store, name, false); err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, name)
@@ -176,7 +184,7 @@ func checkShards(t *testing.T, spec Spec, of uint32, want []byte, inputs []strin
 	}
 	some := (of + 1) / 2
 	more, err := Merge(names[:some], parts[:some], true, false)
-	if _, err := must(t, more, err).Save(t.Context(), store, "some", false); err != nil {
+	if _, _, err := must(t, more, err).Save(t.Context(), store, "some", false); err != nil {
 		t.Fatal(err)
 	}
 	merged, err = MergeFiles(t.Context(), store, append([]string{"some"}, names[some:]...), false, false, 0)
@@ -195,7 +203,7 @@ func checkShards(t *testing.T, spec Spec, of uint32, want []byte, inputs []strin
 	other := spec
 	other.Params.Width++
 	s, err := built(t, other, Options{Shard: dataset.Shard{Index: 0, Of: of}}, inputs...)
-	if _, err := must(t, s, err).Save(t.Context(), store, "other", false); err != nil {
+	if _, _, err := must(t, s, err).Save(t.Context(), store, "other", false); err != nil {
 		t.Fatal(err)
 	}
 	_, err = MergeFiles(t.Context(), store, append([]string{"other"}, names[1:]...), true, false, 0)
@@ -423,13 +431,13 @@ func TestSave(t *testing.T) {
 		replace bool
 		fails   bool
 	}{{s, false, false}, {s, false, false}, {other, false, true}, {other, true, false}} {
-		if _, err := c.of.Save(t.Context(), store, "x.bjs", c.replace); (err != nil) != c.fails {
+		if _, _, err := c.of.Save(t.Context(), store, "x.bjs", c.replace); (err != nil) != c.fails {
 			t.Fatal(err)
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Save(ended, store, "y.bjs", false); !errors.Is(err, context.Canceled) {
+	if _, _, err := s.Save(ended, store, "y.bjs", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	if names := store.Names(); len(names) != 1 {

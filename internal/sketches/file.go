@@ -115,9 +115,9 @@ func (s *Sketch) part(dst []byte, lo, hi uint64) []byte {
 // Digest returns the identity of the sketch, as that of a filter.
 func (s *Sketch) Digest() ([32]byte, error) { return Kind().Digest(&s.facts, s.said().body(), s.part) }
 
-// Save writes the file of a sketch, for its owner alone, and returns its size. Without replace, an
-// existing file is left alone, and an error unless it holds the same sketch.
-func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, replace bool) (int64, error) {
+// Save writes the file of a sketch, for its owner alone, and returns its size and digest. Without
+// replace, an existing file is left alone, and an error unless it holds the same sketch.
+func (s *Sketch) Save(ctx context.Context, store storage.Storage, name string, replace bool) (int64, [32]byte, error) {
 	return Kind().Save(ctx, store, name, &s.facts, s.said().body(), s.part, replace)
 }
 
