@@ -76,10 +76,10 @@ func TestRatio(t *testing.T) {
 		return r
 	}
 	first := runs(1, 2, 6)
-	if got, want := ratio(runs(4, 1, 2), first), "0.50 (0.33–4.00)"; got != want {
+	if got, want := runs(4, 1, 2).beside(first), "0.50 (0.33–4.00) 0"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := ratio(runs(4, 1), first); got != none {
+	if got := runs(4, 1).beside(first); got != none {
 		t.Errorf("rounds that do not pair: got %s", got)
 	}
 }

@@ -24,9 +24,9 @@ func someResults() map[string]Measurement {
 	return map[string]Measurement{
 		"a": {Table: "a", Origin: first, Versions: map[string]string{"duckdb": "2"}, Cells: []Measured{{Name: "one", Results: []Result{
 			{Name: "**bloomjoin**", Kind: Ours, Runs: []Run{{Wall: 1, CPU: 2, Peak: 3 << 20, Output: 5e6}, {Wall: 3, CPU: 2, Peak: 4 << 20}}, Facts: map[string]string{"strategy": "lookup"}},
-			{Name: "<Other>", Kind: Peer, Runs: []Run{{Wall: 0.5, CPU: 1, Peak: 90 << 20}, {Wall: 1.5, CPU: 1, Peak: 80 << 20}}},
+			{Name: "<Other>", Kind: Peer, Runs: []Run{{Wall: 0.5, CPU: 1, Peak: 90 << 20}, {Wall: 1.5, CPU: 1, Peak: 80 << 20}}, Facts: map[string]string{"strategy": "exact"}},
 			{Name: "floor", Kind: Floor, Runs: []Run{{Wall: 0.5}, {Wall: 0.5}}},
-		}}}},
+		}}, {Name: "two", Results: []Result{{Name: "**bloomjoin** `--all`", Kind: Ours, Runs: []Run{{Wall: 1, CPU: 2, Peak: 3 << 20}, {Wall: 3, CPU: 2, Peak: 4 << 20}}}}}}},
 		"b": {Table: "b", Origin: second, Grid: &Grid{Head: []string{"x", "y"}, Rows: [][]string{{"1", "2"}}, Note: "So."}},
 	}
 }
@@ -36,11 +36,11 @@ func TestDocument(t *testing.T) {
 	for _, want := range []string{
 		"Commit aaaa, 2026-01-02; M.\nduckdb 2.",
 		"![Time and peak memory beside other tools](results.svg)",
-		"- [First & foremost](#first--foremost)\n",
-		"| one | **bloomjoin** | 2.00 | 1 | 2.00 | 4 | 5.0 | lookup |\n",
-		"|  | <Other> | 1.00 | 0.50 (0.50–0.50) | 1.00 | 90 | – | – |\n", // faster than ours, and shown
+		"| a | s | CPU s | peak MiB | strategy | <Other> | floor |\n",
+		"| one | 2.00 | 2.00 | 4 | lookup | 0.50 (0.50–0.50) 90, exact | 0.33 (0.17–0.50) 0 |\n", // faster than ours, and shown
+		"| two, `--all` | 2.00 | 2.00 | 4 | – |  |  |\n",
 		"2 rounds.",
-		"*This table was measured apart from the others: commit bbbb **with uncommitted changes**, 2026-01-03; M.*",
+		"Measured apart from the others, at commit bbbb **with uncommitted changes**, 2026-01-03; M: `b`.\n",
 		"| 1 | 2 |\n\nSo.\n",
 		"## Not measured yet\n\n`c`\n",
 	} {
