@@ -309,7 +309,7 @@ func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 			}
 		}
 		switch {
-		case marker == "" && l.newest > 0: // it has been beside the outputs before, or is in nobody's way
+		case marker == "" && l.newest > 0: // it stood beside the outputs before, or is in the way of none
 		case marker == "":
 			return faults.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", d.Name, ErrExists, name)
 		case !d.Known() || marker != d.Mark():

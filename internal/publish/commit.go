@@ -175,10 +175,10 @@ func missing(parts []*partName) string {
 	return fmt.Sprintf("%d of %d workers are done, without %s", len(done), of, strings.Join(few, ", "))
 }
 
-// leftOver reports whether a part is what a commit that was cut short has left, or a
-// second attempt at a worker's part that ended after the commit: then the run has no
-// plan any more, and its inputs are in the state. So are those of a part that has yielded to
-// another run, if its own run was being committed at that time.
+// leftOver reports whether a part's run is committed already: the run has no plan any more,
+// and its inputs are in the state. A commit that was cut short leaves such parts, as do a second
+// attempt that ended after the commit, and a part that yielded to another run while its own
+// was being committed.
 func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 	part, err := l.load(ctx, p)
 	if err != nil || part == nil {
@@ -201,9 +201,9 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 		}), nil
 }
 
-// complete returns an error unless all inputs of the run are in the state or among what is
-// committed: another run, for which an input was gone, may have removed its outputs since
-// this one was planned.
+// complete returns an error unless every input of the run is in the state or is being
+// committed. Another run that no longer found an input may have removed its outputs since this
+// run was planned.
 func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 	if r == nil || s.Generation == r.task.Generation {
 		return nil
@@ -228,9 +228,9 @@ func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 	return nil
 }
 
-// commit makes the state in which the outputs of all workers of a run have their place. run
-// is that of the last worker; nil: without it, the rows of each file are compared with what the file itself says. The
-// error is errLost if another run was faster.
+// commit writes the state that includes the outputs of all workers of a run. run is the last
+// worker's; if nil, the rows of each file are compared with what the file itself says. The error
+// is errLost if another run committed first.
 func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) error {
 	r, err := d.merged(parts)
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 
 // comparison finds what is to be done: it compares the inputs of a run with the state.
 //
-// An input is kept if its outputs come from the same content by the same recipe and are
-// whole. Within a name=value directory that the run was given as a whole, the outputs
-// mirror the inputs: those of an input that is gone are removed, as after a compaction,
-// as long as the directory has any input. Everywhere else, and if the whole directory is
-// gone, they are kept unless Prune is set.
+// An input is kept if its outputs are whole and come from the same content by the same recipe.
+// Outputs of an input that is gone are kept unless Prune is set, with one exception: in a
+// name=value directory that the run was given as a whole and that still has an input, they are
+// removed, as after a compaction.
 type comparison struct {
 	dir     *Dir
 	listing *listing
@@ -104,9 +103,9 @@ func (c *comparison) compare(ctx context.Context) error {
 	return c.others(ctx)
 }
 
-// recipes returns an error if the outputs in the directory were made with other options, or
-// those that depend on all inputs, with other IDs. If some were made with the same options,
-// the run may go on with these: see input.
+// recipes returns an error if the outputs in the directory were made with other options, or,
+// where outputs depend on all inputs, with other IDs. Outputs made with the same options can be
+// kept: see input.
 func (c *comparison) recipes() error {
 	d, s := c.dir, c.state
 	if d.Force || len(s.Recipes) == 0 {

@@ -18,10 +18,9 @@ type Committed struct {
 }
 
 // Complete commits the runs whose workers are all done, as the last worker does by itself
-// unless NoCommit is set. names are full names of manifests of workers that stand
-// elsewhere; empty: those in the directory of manifests. It also compares the rows of each
-// file with what the file itself says. The error wraps ErrDone if there is nothing to
-// commit and the directory is complete.
+// unless NoCommit is set. names are full names of workers' manifests; empty: all in the
+// directory of manifests. It also compares the rows of each file with what the file itself says.
+// The error wraps ErrDone if there is nothing to commit and the directory is complete.
 func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err error) {
 	var noSuccessReason string
 	for range maxCommitAttempts {

@@ -103,7 +103,7 @@ type Inputs struct {
 	Len    int
 	Each   iter.Seq2[Input, error]
 	Names  iter.Seq2[string, error] // Rel of each, without the rest; nil: of Each
-	// Left are the Rels of files that were listed and are no inputs.
+	// Left are the Rels of files that were listed but are not inputs.
 	Left map[string]bool
 }
 
@@ -228,9 +228,9 @@ func (l *listing) way(name string) error {
 	return nil
 }
 
-// trouble returns what has become of a file: empty if it is as it was written, else
-// missing, cut or changed. Bytes are compared only if neither the identity nor the time
-// shows that the file is the one that was written.
+// trouble returns what is wrong with a file: missing, cut, changed, or empty if it is as it
+// was written. Bytes are compared only if neither the identity nor the time shows that the file
+// is the one that was written.
 func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) {
 	obj, ok := l.objects[f.Name]
 	switch {

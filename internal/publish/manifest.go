@@ -22,16 +22,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// version is that of the manifests that are written. Those of the version before have other
-// digests of inputs: with Force they are read, and all inputs have changed.
+// version is the version of manifests written. Version 3 has other digests of inputs: it is
+// read with Force only, and then all inputs count as changed.
 const version = 4
 
 // maxManifest is the largest size of a manifest that is read, in bytes.
 const maxManifest = 1 << 30
 
-// Part is one worker's part of a run, as JSON. It is written before the first file
-// becomes visible, so that files of a killed attempt can be told from those of others,
-// and again when all are there.
+// Part is one worker's part of a run, as JSON. It is written before the first file becomes
+// visible, so that files of a killed attempt can be told apart, and again when all files are
+// there.
 type Part struct {
 	Version int    `json:"version"`
 	Run     string `json:"run"` // digest of the recipe and the inputs
@@ -40,8 +40,8 @@ type Part struct {
 	Of      uint32 `json:"of"`
 	Done    bool   `json:"done"` // as the name says; false: the worker has not finished, and the figures are missing
 	Task    Task   `json:"task"`
-	// Inputs are what the worker has read; of those that are divided among workers, its
-	// row groups.
+	// Inputs are what the worker has read: files, or its row groups of files that workers
+	// share.
 	Inputs  []Entry `json:"inputs"`
 	Files   []File  `json:"files"` // to be written, or if Done, written
 	Require Require `json:"require,omitzero"`
@@ -69,16 +69,15 @@ type Task struct {
 	Generation int64    `json:"generation"`       // of the state that the inputs were compared with
 	All        bool     `json:"all,omitempty"`    // these are all inputs of the run
 	Only       []string `json:"only,omitempty"`   // otherwise, these
-	Again      []string `json:"again,omitempty"`  // those of them that are in the state
+	Again      []string `json:"again,omitempty"`  // the inputs of Only that are in the state
 	Remove     []string `json:"remove,omitempty"` // inputs that are gone, whose outputs are removed
-	// Abandon are other runs, of which nothing was committed and whose place this one
-	// takes.
+	// Abandon are uncommitted runs that this one replaces.
 	Abandon []string `json:"abandon,omitempty"`
 	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
 	Heal    bool     `json:"heal,omitempty"`   // the inputs are unchanged, and their outputs damaged
 	Cuts    []Cut    `json:"cuts,omitempty"`   // if Heal, how inputs were divided
 	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
-	Digest  string   `json:"digest,omitempty"` // in a [Part]: of the whole task, of which Only and Again are left out there
+	Digest  string   `json:"digest,omitempty"` // of the whole task; a [Part] leaves Only and Again out
 }
 
 // Cut says how an input was divided among workers, see [Entry].
@@ -155,7 +154,7 @@ func (r *Run) of() uint32 { return max(r.dir.Of, 1) }
 // has reports whether a part is one of this run.
 func (r *Run) has(p *partName) bool { return p.run == r.id[:digits] && p.of == r.of() }
 
-// parsePartName returns what a name says, or nil if it is not that of a part.
+// parsePartName parses the name of a part. It returns nil for other names.
 func parsePartName(name string) *partName {
 	p := &partName{name: name}
 	stem, ok := strings.CutSuffix(name, ".json")
@@ -321,7 +320,7 @@ func escapeEntries(entries []Entry) []Entry {
 	return out
 }
 
-// localName reports whether a name can be that of an output below a directory.
+// localName reports whether an output below a directory can have the name.
 func localName(name string) bool {
 	return name != "." && path.Clean(name) == name && !path.IsAbs(name) && filepath.IsLocal(filepath.FromSlash(name)) &&
 		!strings.ContainsRune(name, 0) && path.Base(name) != Success

@@ -11,9 +11,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// mark writes _SUCCESS for the directory and for each partition in which everything is
-// there and no run is under way, and removes it from others. settled is false if it has
-// changed something: then another look shows whether that still holds.
+// mark writes _SUCCESS for the directory and for each complete partition without a run under
+// way, and removes it from others. settled is false if it changed something: the caller looks
+// again, as others may have changed the directory meanwhile.
 func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, settled bool, err error) {
 	settled = true
 	s, err := l.state(ctx)
@@ -152,8 +152,8 @@ func (d *Dir) touch(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// inOrder returns the names of markers in the order in which they are changed: that of the
-// whole directory is the first to go and the last to come.
+// inOrder returns the names of markers in the order of changing them: the marker of the whole
+// directory is removed first and written last.
 func inOrder(markers map[string]bool) (names []string) {
 	for name := range markers {
 		if name != Success {

@@ -6,8 +6,8 @@
 // run unless that is forced, and a directory has a _SUCCESS only while
 // everything that its manifests list is there and whole.
 //
-// An [Owner] is a worker that writes, to a single file or to a [Dir]. Of a directory
-// there is a [State] (state.go), the root manifest. [Dir.Begin] (begin.go, plan.go, compare.go)
+// An [Owner] is a worker that writes, to a single file or to a [Dir]. A directory has a
+// [State] (state.go), the root manifest. [Dir.Begin] (begin.go, plan.go, compare.go)
 // compares it with the inputs and decides what a run does; a [Writer] (writer.go) then
 // publishes the files of one worker and its [Part] of the run (manifest.go), and takes over
 // from runs that were given up (takeover.go, rivals.go). The worker that finishes last commits
@@ -40,19 +40,17 @@ var (
 // Owner is the worker of a run that writes an output.
 type Owner struct {
 	Store storage.Storage
-	// Run is the digest of the run, without the shard, or for a directory that of its
-	// recipe. Zero: the run cannot be distinguished from others, so no output is taken
-	// for its own.
+	// Run is the digest of the run without the shard; for a directory, of its recipe. Zero:
+	// the run cannot be told from others, so no existing output counts as its own.
 	Run   [32]byte
 	InDir bool // the outputs are files of a directory, whose bytes do not depend on the worker
 	Shard uint32
 	Of    uint32   // workers that write into the directory; 0 or 1: one
 	Hive  []string // columns that come from the inputs' paths, as "dt:date"
 	Force bool     // replace what other runs have written
-	// Marker returns what a file says of the run that wrote it, see [Owner.Mark]:
-	// empty if it is not an output, something else if it is one of an unknown
-	// run. table is false if the file cannot be read as a table. The error is not
-	// nil only if the context has ended, or the storage cannot be read for now.
+	// Marker returns the mark of the run that wrote a file, see [Owner.Mark]. It is empty for
+	// files that are not outputs. table is false if the file cannot be read as a table. The
+	// only errors are an ended context and storage that cannot be read for now.
 	Marker func(ctx context.Context, name string) (marker string, table bool, err error)
 }
 
@@ -98,8 +96,8 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 }
 
 // Commit makes a file visible, or drops it. If another file has appeared
-// meanwhile, it is replaced if replace is true; otherwise Commit succeeds if that
-// file is of the same run and worker.
+// meanwhile, it is replaced if replace is true; otherwise Commit succeeds if the same run and
+// worker wrote that file.
 func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) error {
 	settle, err := o.commitLater(ctx, name, file, replace)
 	if err != nil || settle == nil {
@@ -123,9 +121,8 @@ func (o *Owner) commitLater(ctx context.Context, name string, file storage.Write
 	return settle, err
 }
 
-// CheckTypes returns an error that wraps ErrExists if the output of that name was
-// written with another type of a column that comes from the inputs' paths. was is the
-// Hive of its run.
+// CheckTypes returns an error that wraps ErrExists if the existing output has another type
+// for a column taken from the inputs' paths. was is the Hive of the run that wrote it.
 func (o *Owner) CheckTypes(name string, was []string) error {
 	for _, now := range o.Hive {
 		at := strings.LastIndexByte(now, ':')

@@ -90,8 +90,8 @@ func (r *Run) plan(in Inputs) (p plan, err error) {
 	return p, err
 }
 
-// finishCommit removes what a commit of this run that was cut short has left of its parts.
-// Otherwise they would be committed again, with those of another task.
+// finishCommit removes the parts that an interrupted commit of this run has left. Otherwise
+// they would be committed again, with the parts of another task.
 func (r *Run) finishCommit(ctx context.Context, l *listing) error {
 	var kept []*partName
 	for _, p := range l.parts {

@@ -79,9 +79,8 @@ func (v *rival) within(recipe func(*Recipe) bool, reads, goes func(string) bool)
 		!slices.ContainsFunc(v.goes, func(input string) bool { return !goes(input) })
 }
 
-// others finds the runs that were begun with the same options and not committed, and all of
-// whose inputs are this run's, or would be if they were still there: this run takes their
-// place.
+// others finds uncommitted runs with the same options whose inputs are all this run's, or are
+// gone: this run takes their place.
 func (c *comparison) others(ctx context.Context) error {
 	rivals, err := c.listing.rivals(ctx)
 	recipe := func(r *Recipe) bool { return c.dir.Force || r.sameOptions(&c.dir.Recipe) }
@@ -94,10 +93,9 @@ func (c *comparison) others(ctx context.Context) error {
 	return err
 }
 
-// outdone returns the keys of runs that do nothing but what is done: their inputs are among
-// those that are in the state by the same recipe, and what they remove is not. Such runs were
-// given up, or force the same outputs, or will notice. own is the key of this run; gone are
-// inputs whose outputs it keeps.
+// outdone returns the keys of runs that have nothing left to do: the state has all of their
+// inputs, by the same recipe, and nothing that they remove. Such runs were given up, force the same
+// outputs, or will notice. own is the key of this run; gone are inputs whose outputs it keeps.
 func (l *listing) outdone(ctx context.Context, own string, recipe *Recipe, s *State, done map[string]bool, gone []string) (map[string]bool, error) {
 	rivals, err := l.rivals(ctx)
 	keys := map[string]bool{}

@@ -188,9 +188,9 @@ func (d *Dir) own(ctx context.Context, l *listing, s *State, name string) (bool,
 	return marker != "", err
 }
 
-// replaced returns what has become of a file that the state lists: empty if it is as this
-// output wrote it, or gone. A run that was killed may have left another version of it,
-// which says itself that it is an output.
+// replaced returns what others have made of a file that the state lists. It is empty if the
+// file is gone or as this output wrote it, also if a killed run left another version: that one
+// is marked as an output.
 func (d *Dir) replaced(ctx context.Context, l *listing, f *File) (string, error) {
 	why, err := d.trouble(ctx, l, f)
 	obj := l.objects[f.Name]

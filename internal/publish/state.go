@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// State is the root manifest of an output directory: which version of which input,
-// under which recipe, has become which files. It stands beside the directory, as JSON;
-// see [Dir].
+// State is the root manifest of an output directory: the files made from each input's version,
+// and the recipe. It stands beside the directory, as JSON; see [Dir].
 type State struct {
 	Version    int      `json:"version"`    // 4
 	Generation int64    `json:"generation"` // of the state: each commit makes the next one
@@ -21,8 +20,8 @@ type State struct {
 	// Remove are files of the generation before that have no place in this one. They
 	// are removed after this generation was published.
 	Remove []string `json:"remove,omitempty"`
-	// Removed are those of them that this output wrote, in ascending order of Name, to tell
-	// them from what others have put there since.
+	// Removed are the files that this output wrote and removed, by Name: they are told from
+	// what others have put there since.
 	Removed []File `json:"removed,omitempty"`
 }
 
@@ -130,7 +129,7 @@ func (s *State) without(gone map[string]bool) *State {
 	return next
 }
 
-// losing returns a state in which the files that only some inputs have are removed.
+// losing returns the state without the files that come from the given inputs only.
 func (s *State) losing(inputs []string) *State {
 	gone := map[string]bool{}
 	for _, input := range inputs {

@@ -7,9 +7,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// takeOver takes from other runs that are not committed the inputs that this worker reads,
-// and with the first worker of a run that takes their place, those that nobody reads any
-// more.
+// takeOver takes the inputs that this worker reads from uncommitted runs. The first worker of
+// a run that replaces others also takes their inputs that no worker of this run reads.
 func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	r := w.run
 	mine, reads := map[string]bool{}, map[string]bool{}
@@ -36,8 +35,7 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	return l.takeOver(ctx, r.has, unread, mine, reads)
 }
 
-// dropPlans removes the plans of runs for which gone is true and no worker of which has
-// begun.
+// dropPlans removes the plans of runs that no worker has begun, where gone returns true.
 func (l *listing) dropPlans(ctx context.Context, gone func(key string) bool) error {
 	for _, name := range l.plans {
 		key := keyOfPlan(name)
@@ -51,11 +49,10 @@ func (l *listing) dropPlans(ctx context.Context, gone func(key string) bool) err
 	return nil
 }
 
-// takeOver removes files from the parts of runs that are not committed and not own: those
-// that are mine or of inputs in reads, and those for which gone returns true. These runs
-// were killed, or will notice. A part that has no files left is removed if it has lost any
-// or gone is true of it, and with the last part the run's plan. Files that are neither in
-// the state nor about to be written are removed, too.
+// takeOver removes files from the parts of other uncommitted runs: files in mine, files of
+// inputs in reads, and files for which gone returns true. These runs were killed, or will notice. A
+// part without files is removed if it has lost any or gone is true of it; with the last part goes
+// the run's plan. Files that are neither in the state nor about to be written are removed, too.
 func (l *listing) takeOver(ctx context.Context, own func(*partName) bool, gone func(*partName, *File) bool, mine, reads map[string]bool) error {
 	left := map[string]int{} // parts by run
 	for _, p := range l.parts {
@@ -101,8 +98,8 @@ func (l *listing) takeOver(ctx context.Context, own func(*partName) bool, gone f
 	return nil
 }
 
-// yield writes the part of another run without the files that were dropped, and removes
-// those that are neither in the state nor about to be written.
+// yield writes the part of another run without the dropped files, and removes those files
+// unless they are in the state or about to be written.
 func (d *Dir) yield(ctx context.Context, l *listing, p *partName, dropped []File, mine map[string]bool) error {
 	s, err := l.state(ctx)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// Unfinished returns why the directory lacks rows that its runs are to bring: which of
-// their workers are not done, or that nobody has committed them. It is empty for a
-// directory that is complete, or that has no manifests.
+// Unfinished returns why the directory is not complete: workers that are not done, or runs that
+// are not committed. It is empty for a complete directory, and for one without manifests.
 func (d *Dir) Unfinished(ctx context.Context) (string, error) {
 	l := &listing{dir: d}
 	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 && l.newest == 0 {

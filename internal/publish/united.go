@@ -159,8 +159,8 @@ func (u *mergedParts) required(s *State) error {
 	return u.first.Require.Check(c, matched, total)
 }
 
-// matchedWith returns bounds on the number of IDs that have a row in the outputs of the
-// state or in others, of which matched are the bounds, and the number of all IDs.
+// matchedWith returns bounds on the number of IDs with a row in the outputs, and the number
+// of all IDs. It adds the state's outputs to others, whose bounds are matched.
 func (s *State) matchedWith(r *Recipe, matched [2]int64) (_ [2]int64, total int64) {
 	total = r.IDsTotal
 	for _, o := range s.Recipes {
@@ -200,7 +200,7 @@ func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, erro
 		}
 	}
 	next := s.without(gone)
-	next.settle() // recipes of which nothing is left are forgotten
+	next.settle() // recipes without outputs are forgotten
 	for _, f := range u.files {
 		if slices.ContainsFunc(next.Files, func(g File) bool { return g.Name == f.Name }) {
 			return nil, fmt.Errorf("%s: %w: %s is the output of other inputs, too (write to another directory)", d.Name, ErrExists, f.Name)

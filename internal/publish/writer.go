@@ -26,8 +26,8 @@ import (
 //
 //	begin    this worker's part of the run, not done, with the names of all files to come
 //	         _SUCCESS is removed, of the directory and of the partitions that change
-//	         each file, by renaming its whole copy, several at a time; those of a partition in
-//	         which something is replaced all together, when the last is complete
+//	         each file, by renaming its whole copy, several at a time; where a partition's
+//	         files are replaced, all of them together, when the last is complete
 //	Finish   the part, done
 //	         the commit, see [Dir.Complete]
 type Writer struct {
@@ -68,9 +68,8 @@ func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error
 	return w.run.dir.Store.Create(ctx, w.run.dir.path(name), storage.CreateOptions{})
 }
 
-// Add takes over a file that is complete. Unless files are held, it becomes visible while
-// the caller goes on; errors of that come from a later call. f has its name, inputs,
-// figures and checksum.
+// Add takes over a complete file, which f describes. Unless files are held, it becomes visible
+// in the background; a later call returns the error.
 func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 	partition := partitionOf(f.Name)
 	if !w.hold && len(w.held) > 0 && partitionOf(w.held[0].name) != partition {
@@ -135,9 +134,8 @@ func (w *Writer) later(f func() error) {
 	}
 }
 
-// commit makes one file visible, or drops it. It replaces what this run has left under the
-// name, or what was to be replaced when the writer began, but nothing that another run has
-// written meanwhile.
+// commit makes one file visible, or drops it. It replaces an earlier attempt of this run and
+// what was to be replaced when the writer began, but nothing that another run wrote meanwhile.
 func (w *Writer) commit(ctx context.Context, s staged) (err error) {
 	defer func() { err = errors.Join(err, s.file.Abort()) }()
 	if w.failed.Load() != nil {
@@ -164,9 +162,9 @@ func (w *Writer) commit(ctx context.Context, s staged) (err error) {
 	return err
 }
 
-// undisputed returns nil if this worker's part of the run is as it wrote it. Otherwise
-// another attempt has finished and committed the run, which ErrDone says, or another run
-// has replaced outputs of this one.
+// undisputed returns nil if this worker's part of the run is as it wrote it. It returns ErrDone
+// if another attempt has finished and committed the run, and another error if another run has
+// replaced outputs of this one.
 func (w *Writer) undisputed(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -457,9 +455,8 @@ func (w *Writer) identified(ctx context.Context) ([]File, error) {
 	return w.files, nil
 }
 
-// End drops the files that are still held. After a failure, a run that has changed
-// nothing removes its part, and one whose place another run has taken removes what it has
-// left, too.
+// End drops the files that are still held. After a failure, a run that has changed nothing
+// removes its part, and a run that was replaced removes its files, too.
 func (w *Writer) End(ctx context.Context, failed error) error {
 	_ = w.waiting.Wait() // its error is in failed, or comes from what made failed
 	var errs []error
