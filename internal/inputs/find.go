@@ -11,11 +11,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Find lists what the names stand for, as [source.Open] finds it, and describes each
-// file. Files are closed once they are described. The caller closes the list, since a long
-// one is in a temporary file. If old is not nil, files that it has with the same name, size
-// and identity are not opened; files of which the storage knows no identity always are. As
-// with Open, no names are an error unless opts.AllowEmpty is set.
+// Find lists the files that the names stand for, as [source.Open] does, describes each one and
+// closes it. The caller closes the list: a long one is in a temporary file. Files that old, if not
+// nil, has with the same name, size and identity are not opened; files without an identity
+// always are. No names are an error unless opts.AllowEmpty is set.
 func Find(ctx context.Context, names []string, opts source.Opening, old *List) (in *List, err error) {
 	source.NeedContext(ctx)
 	if slices.Contains(names, "-") {
@@ -88,8 +87,8 @@ func describeObject(ctx context.Context, o *source.Opening, e storage.Object, kn
 	return in, "", errors.Join(err, f.Close())
 }
 
-// sameFormat reports whether a file would be opened in the format in which it was
-// listed, if its content is the same.
+// sameFormat reports whether a file with unchanged content would be opened in the format that
+// is listed.
 func sameFormat(o *source.Opening, old *Input) bool {
 	return !source.IsText(old.Format) || o.Text && o.TextFormat == "" && o.Encoding == "" && o.Delimiter == 0 && !o.NoHeader
 }

@@ -1,11 +1,11 @@
-// Package inputs keeps lists of inputs: what is known of files, so that they need not be found
-// or opened again.
+// Package inputs keeps lists of inputs with facts about each file, so that files need not be
+// found or opened again.
 //
 //	names ── Find ──► List ── Write ──► file ── Read ──► List ── Share(shard) ──► Pieces ── Open ──► files
 //
-// In come names, as package source takes them; out goes a [List], which holds a few numbers of
-// each input and reads the rest when it is asked for. A file that is not the one that was
-// listed is an error. Lists are read from anywhere, so every size in one is checked.
+// In come names, as package source takes them; out goes a [List], which holds a few numbers for
+// each input and reads the rest on demand. A file that has changed since it was listed is an
+// error. Lists come from anywhere, so every size in one is checked.
 //
 // Package output, builds of filters and the command may use it; programs have it through the
 // door, partition.Inputs.
@@ -36,10 +36,10 @@ type Input struct {
 	Identity string         `json:"identity,omitempty"` // of the object, see [storage.Object]
 	Format   dataset.Format `json:"format"`             //
 	Print    fingerprint    `json:"print"`              // see [source.File.Fingerprint]
-	Schema   string         `json:"schema"`             // equal for files with equal columns, apart from those of their paths
+	Schema   string         `json:"schema"`             // equal for files with equal columns, not counting columns of their paths
 	Groups   [][2]int64     `json:"groups"`             // rows of its row groups, in order, -1: unknown without reading them; and bytes as stored
 	Values   pathValues     `json:"values,omitempty"`   // see [source.File.Partitions]
-	Root     *string        `json:"root,omitempty"`     // the directory that was named, or that a pattern matched, in which it was found; nil: in none
+	Root     *string        `json:"root,omitempty"`     // the named or matched directory that has it; nil: none
 	RootRel  string         `json:"root_rel,omitempty"` // its path in terms of Rel; empty: the base itself
 
 	number int // among the inputs of the file

@@ -21,10 +21,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Open opens the files of pieces of the list, which must be in ascending order, and no
-// others. A file that is not the one that was listed is an error that wraps
-// [storage.ErrChanged]. The options that select files, and those about columns of paths,
-// are those of the list: they must be empty. The caller closes the files; see [source.Close].
+// Open opens the files of pieces of the list, which must be in ascending order. A file that has
+// changed since it was listed is an error that wraps [storage.ErrChanged]. Options that select
+// files or concern columns of paths must be empty: the list has them. The caller closes the
+// files; see [source.Close].
 func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (files []*source.File, of []source.Piece, err error) {
 	if err := opts.Fill(); err != nil {
 		return nil, nil, err
@@ -106,9 +106,9 @@ func (in *List) sameObject(f *source.File, of *Input) error {
 	return nil
 }
 
-// sameContent compares row groups, and the fingerprint unless the identity shows that
-// the file is the same, as its size and time do on the machine that listed it. The
-// fingerprint of a large Parquet file costs nothing.
+// sameContent compares row groups. It also compares the fingerprint, which costs nothing for a
+// large Parquet file, unless the identity (or size and time, on the machine that listed the
+// file) shows that the file is the same.
 func (in *List) sameContent(f *source.File, of *Input) error {
 	same := f.NumGroups() == len(of.Groups)
 	for g := 0; same && g < f.NumGroups(); g++ {

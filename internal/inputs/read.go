@@ -28,19 +28,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// List is a list of inputs that [Write] wrote: what is to be read is known
-// without listing directories and without opening a file. It holds a few numbers for
-// each input, and reads the rest when it is asked for. Its methods may be called from
-// many goroutines. The caller closes it. The zero value has no inputs.
+// List is a list of inputs that [Write] wrote: it replaces listing directories and opening
+// files. It holds a few numbers for each input and reads the rest on demand. Its methods may be
+// called concurrently. The caller closes it. The zero value has no inputs.
 type List struct {
 	list *inputFile
 	only []bool // the inputs that it has; nil: all
 	how  source.Opening
 }
 
-// With returns the inputs with the options with which [List.Opened] opens their files. The
-// options that select files, and those about columns of paths, are those of the list: they
-// must be empty.
+// With returns the inputs with the options for [List.Opened]. Options that select files or
+// concern columns of paths must be empty: the list has them.
 func (in *List) With(opts source.Opening) *List {
 	if in == nil {
 		return nil

@@ -18,8 +18,8 @@ type Piece struct {
 	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
 }
 
-// Share returns the pieces of the list that belong to the shard: those that [source.Split]
-// returns for the same files. It reads the lines of their inputs only.
+// Share returns the pieces of the list that belong to the shard, as [source.Split] does for the
+// same files. It reads the lines of their inputs only.
 func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 	source.NeedContext(ctx)
 	if err := source.CheckShard(s); err != nil {
@@ -133,8 +133,8 @@ func (in *List) Schemas(ctx context.Context) (first []Input, err error) {
 	return first, nil
 }
 
-// Spread returns up to n row groups of Parquet files, spread evenly over the list: those
-// of which keyscan.ReadOptions.FirstPages reads a page.
+// Spread returns up to n row groups of Parquet files, spread evenly over the list:
+// keyscan.ReadOptions.FirstPages reads a page of each.
 func (in *List) Spread(ctx context.Context, n int) ([]Piece, error) {
 	isParquet, err := in.parquet(ctx)
 	if err != nil {
@@ -182,8 +182,7 @@ func (in *List) parquet(ctx context.Context) (func(i int) bool, error) {
 	return func(i int) bool { return only.has(i) }, err
 }
 
-// Pick returns a list of those inputs for which keep returns true. It reads all lines,
-// once.
+// Pick returns the list of the inputs for which keep returns true. It reads all lines once.
 func (in *List) Pick(ctx context.Context, keep func(*Input) bool) (*List, error) {
 	source.NeedContext(ctx)
 	if keep == nil {
@@ -202,9 +201,9 @@ func (in *List) Pick(ctx context.Context, keep func(*Input) bool) (*List, error)
 	return picked, nil
 }
 
-// Where returns a list without the inputs of which the condition excludes every row
-// because of the values of their directories; see [source.OpenOptions].Where. If none is left,
-// the first one is kept for its columns. It reads no lines.
+// Where returns a list without the inputs whose directory values exclude every row by the
+// condition; see [source.OpenOptions].Where. If none is left, the first one is kept for its
+// columns. It reads no lines.
 func (in *List) Where(condition string, ignoreCase bool) (*List, error) {
 	opts := source.Opening{OpenOptions: source.OpenOptions{IgnoreCase: ignoreCase}, Layout: in.layout()}
 	var err error

@@ -38,7 +38,7 @@ import (
 //	          a worker needs of inputs that it does not read
 //	pointer   where the blocks begin, and a checksum of header and blocks
 //
-// So a worker reads the pointer, the header, the blocks and the lines of its inputs.
+// A worker reads the pointer, the header, the blocks and the lines of its own inputs.
 // docs/inputs.md describes the fields.
 
 // listKind is the value of "kind" in the header.
@@ -58,7 +58,7 @@ type inputList struct {
 	spool     *spill.Bytes  // has their lines: a log may have a million files
 	unsorted  bool          // these are not in ascending order of Rel
 	last      string        // Rel
-	leftOut   []string      // Rels of files that exist and are no inputs, in ascending order
+	leftOut   []string      // Rels of files that exist but are not inputs, in ascending order
 }
 
 // listHeader is the first line.
@@ -110,10 +110,9 @@ const pointerText = `{"blocks_at":%20d,"sum":"%016x"}` + "\n"
 
 var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
 
-// Write writes a list of inputs, all of the file whatever was chosen of them. If the
-// object exists and has the same content, nothing happens; another object is replaced if
-// replace is true, and otherwise an error that wraps [publish.ErrExists]. If dst is nil, the list
-// is written to the local file system.
+// Write writes a list with all of its inputs, chosen or not. An object with the same content
+// is left alone; another one is replaced if replace is true, and otherwise an error that wraps
+// [publish.ErrExists]. If dst is nil, the list is written to the local file system.
 func Write(ctx context.Context, dst storage.Storage, name string, list *List, replace bool) (size int64, err error) {
 	source.NeedContext(ctx)
 	file := list.file()

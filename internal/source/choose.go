@@ -128,9 +128,9 @@ func (o *Opening) note(format string, args ...any) {
 	}
 }
 
-// onceEach leaves out what is listed again: a file whose path, without links, and whose
-// columns of its path are those of another. Files that are linked into directories with
-// other columns have other rows.
+// onceEach drops repeated files: two files are the same if their paths without links and the
+// columns of their paths are equal. A file linked into a directory with other columns has other
+// rows.
 func (o *Opening) onceEach(lists [][]storage.Object) ([][]storage.Object, error) {
 	s := sightings{options: o, several: len(lists) > 1, stamps: map[stamp]*storage.Object{}, paths: map[string]*storage.Object{}}
 	for i, list := range lists {

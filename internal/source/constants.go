@@ -102,7 +102,7 @@ func (c *constantTable) Read(ctx context.Context, group int, columns []int) iter
 	}
 }
 
-// complete returns a record of the columns, of which rec has those that are stored.
+// complete returns a record of the columns; rec has the stored ones.
 func (c *constantTable) complete(rec arrow.Record, schema *arrow.Schema, columns []int) (arrow.Record, error) {
 	arrays := make([]arrow.Array, len(columns))
 	var made []arrow.Array

@@ -15,11 +15,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// TextFormats maps text formats to those of package text.
+// TextFormats maps text formats to package text's.
 var TextFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
 
-// detect finds the format by the first bytes and the name; given is that of text. A name is
-// needed for text, so that a damaged Parquet file is not read as text.
+// detect finds the format by the first bytes and the name; given is the format of text. Text is
+// recognised by its name only, so that a damaged Parquet file is not read as text.
 func detect(src storage.Reader, e storage.Object, given dataset.Format) (dataset.Format, error) {
 	if _, remote := src.(storage.Prefetcher); remote { // the end is read in any case
 		if f, err := byTail(src); f == dataset.Parquet || err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// satisfying returns the listed objects whose directories have values for which rows may
-// satisfy the condition, according to bound. If none is left, the first one is kept for
-// its columns. some reports for each list whether an object was left out.
+// satisfying returns the listed objects whose rows may satisfy the condition, by the values of
+// their directories. If none is left, the first one is kept for its columns. some reports for
+// each list whether an object was left out.
 func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
 	some = make([]bool, len(lists))
 	if bound == nil {
@@ -131,8 +131,8 @@ func (o *Opening) MayHold(bound *where.Bound, parts []hive.Part) bool {
 	return bound.Possible(sets).Has(where.True)
 }
 
-// CheckStored returns an error if a file stores a column that excluded files have in
-// their paths, with a type for which conditions may differ.
+// CheckStored returns an error if the file stores a column that excluded files have in their
+// paths, and its type could change what the condition means.
 func (f *File) CheckStored(layout *HiveLayout, bound *where.Bound, ignoreCase bool) error {
 	for _, field := range bound.Columns() {
 		c := layout.Columns[field.Index[0]]

@@ -4,12 +4,9 @@
 //	names ── Open ──► find (lists, patterns, excludes) ──► choose (read once) ──► detect (format) ──► File
 //	records of a program ── Records ──► File                                         Files ── Split(shard) ──► Pieces
 //
-// In come names, a [storage.Source] and an [Opening]; out go [File]s, ordered by Rel as in
-// every other process, and [Piece]s of them. A file stays as it was opened: it keeps its
-// bytes, its schema and its condition, counts its readers (keepopen.go) and is closed by the
-// last of them. Sizes in it are checked before they are used.
-//
-// All rooms above, the command and the door, package partition, may use it.
+// In come names, a [storage.Source] and an [Opening]; out go [File]s, in order of Rel, equal in
+// every process, and [Piece]s of them. A file is immutable once open. It counts its readers
+// (keepopen.go), and the last one closes it. Sizes in it are checked before they are used.
 package source
 
 import (
@@ -47,10 +44,9 @@ type Table interface {
 	Close() error
 }
 
-// File is an open file of a table: what its footer says, and what identifies it.
-// Nothing that is done with it changes it, so any number of scans, joins and builds may
-// use it at the same time, and its methods may be called from many goroutines. A File
-// comes from [Open], inputs.List.Open or [Records].
+// File is an open table: its footer, and its identity. It is immutable: any number of scans,
+// joins and builds may use it, and call its methods, concurrently. A File comes from [Open],
+// inputs.List.Open or [Records].
 type File struct {
 	name   string
 	rel    string
@@ -99,7 +95,7 @@ func (f *File) KnownAs(fingerprint []byte) {
 // Table returns the reader of the file's format.
 func (f *File) Table() Table { return f.table }
 
-// Reader returns the bytes of the file; nil: those of standard input, or records.
+// Reader returns the bytes of the file. It is nil for standard input and records.
 func (f *File) Reader() storage.Reader { return f.reader }
 
 // Where returns the condition of the rows that the file has; nil: it has all.
@@ -211,11 +207,10 @@ func (f *File) Unless(err error) error {
 	return err
 }
 
-// Close closes the file. It never waits: readers that are at work go on to their end, and
-// the last of them releases the file. Close then returns an error that says how many
-// there are and wraps [storage.ErrAgain]; called again when they have ended, it returns
-// nil. A reader that begins after Close gets an error that wraps [fs.ErrClosed]; what the
-// footer says, such as Rows and Schema, stays known.
+// Close closes the file without waiting. Active readers finish, and the last one releases the
+// file; meanwhile Close returns an error that wraps [storage.ErrAgain], and nil if called again
+// when they have ended. A reader that begins after Close gets an error that wraps [fs.ErrClosed].
+// Rows, Schema and other facts of the footer stay available.
 func (f *File) Close() error {
 	if err := f.usable(); err != nil {
 		return err

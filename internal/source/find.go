@@ -23,10 +23,9 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// Find opens the files that one name stands for, which are the entries. A file in a
-// directory is either data, certainly not data because of its name, or an error: a file
-// with an unknown format or damaged first bytes may hold rows. With an error, find also
-// returns the files that are open.
+// Find opens the entries, the files that one name stands for. A file in a directory is data,
+// or has a name that is never data, or is an error: a file of unknown format, or with damaged
+// first bytes, may hold rows. With an error, Find also returns the files that are open.
 func Find[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, excluded bool, by Opener[T]) (files []T, err error) {
 	var stray, passed []string
 	opening := openMany(ctx, o, name, entries, by)
@@ -174,9 +173,9 @@ func (o *Opening) maybeNone(e storage.Object) bool {
 	return e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel)))
 }
 
-// noData reports whether the name shows that a file is not data: one of those
-// that people and programs commonly add to data. A file with the extension of a
-// table, such as license.csv, may be data.
+// noData reports whether the name shows that a file is not data but something that people and
+// programs commonly put beside it. A file with the extension of a table, such as license.csv,
+// may be data.
 func noData(name string) bool {
 	if strings.HasSuffix(name, ".crc") || strings.HasSuffix(name, "_$folder$") {
 		return true

@@ -19,7 +19,7 @@ import (
 // readers counts the readers of an open file. All views of a File share it.
 type readers struct {
 	mu       sync.Mutex
-	count    int // readers that are no part of another one
+	count    int // readers, not counting nested ones
 	parts    int // passes of readers that KeepOpen counts
 	closed   bool
 	released bool
@@ -55,8 +55,8 @@ func (r *readers) end(part bool) error {
 	return r.freed()
 }
 
-// close closes the file: no reader begins any more. It returns the number of those that
-// are at work, of which the last one then releases the file.
+// close closes the file: no reader can begin. It returns the number of active readers; the
+// last one releases the file.
 func (r *readers) close() (atWork int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *readers) close() (atWork int, err error) {
 	return 0, r.freed()
 }
 
-// freed releases a closed file that nobody reads, once. The caller holds mu.
+// freed releases a closed file without readers, once. The caller holds mu.
 func (r *readers) freed() error {
 	if !r.closed || r.released || r.count+r.parts > 0 {
 		return nil
@@ -76,10 +76,9 @@ func (r *readers) freed() error {
 	return r.release()
 }
 
-// KeepOpen keeps files open, even if they are closed meanwhile, for several passes over
-// them that get the returned context: the files count as read until release is called.
-// It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
-// files is closed already. A single pass, such as a arraycopy.Scan, needs no KeepOpen.
+// KeepOpen keeps files open for several passes that use the returned context, even if they are
+// closed meanwhile, until release is called. release must be called, from any goroutine. The
+// error wraps [fs.ErrClosed] if a file is closed already. A single pass needs no KeepOpen.
 func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
 	stopped.Needs(ctx, "KeepOpen")
 	outer, _ := ctx.Value(heldKey{}).(heldFiles)
@@ -233,10 +232,9 @@ func (f *File) newMapping(m storage.Mapper) (*parquet.Mapping, error) {
 	}, nil
 }
 
-// passedBytes releases mapped bytes that were passed. The system makes neighbours of a
-// byte that is read resident with it, so where chunks are small, those passed before come
-// back: all from the first to the last of them are released again once they are many. What
-// is still being read becomes resident again, too.
+// passedBytes releases mapped bytes that were passed. Reading a byte makes its neighbours
+// resident, too, so where chunks are small, released ones come back. Once there are many, the
+// whole range is released again; what is still being read becomes resident again.
 type passedBytes struct {
 	b    []byte
 	page int64

@@ -64,9 +64,9 @@ type Opening struct {
 	// first, then the number of workers. One worker always remains, even if it
 	// needs more.
 	InFlight int64
-	// Excluded, if not nil, receives the files that are not even opened, because the
-	// values of their directories exclude all rows; see Hive. If all files are such,
-	// the first one is opened for its columns.
+	// Excluded, if not nil, receives the names of files that are not opened because the values
+	// of their directories exclude all rows; see Hive. If all are excluded, the first one is opened
+	// for its columns.
 	Excluded         func(name string)
 	Digests          bool                // the fingerprints of the files will be asked for
 	TextRange        int64               // size of the row groups of text, for tests; 0: the default
@@ -141,7 +141,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 			return err
 		}
 		f.table = p
-		if like == nil || p.Schema() != like.Schema() { // files that are opened at once all share that of the first
+		if like == nil || p.Schema() != like.Schema() { // files opened at the same time all share the first one's
 			opts.like.table.CompareAndSwap(like, p)
 		}
 		if _, near := f.reader.(storage.Mapper); remote {

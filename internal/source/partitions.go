@@ -50,10 +50,9 @@ type leading struct {
 	n  int
 }
 
-// layout returns the columns that the directories of all listed files stand for, nil
-// if there are none. Files that are certainly no data do not count. If the directories
-// do not agree and a file turns out to be no data, that is the error to report: layout
-// leaves it to find, and returns nil.
+// layout returns the columns that the directories of all listed files stand for, nil if there
+// are none. Files whose names are never data do not count. If the directories disagree and a file
+// turns out not to be data, layout returns nil: Find reports the better error.
 func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*HiveLayout, error) {
 	switch o.Hive {
 	case dataset.HiveOff:
@@ -305,9 +304,9 @@ func (f *File) SchemaOf(columns []int) *arrow.Schema {
 	return s
 }
 
-// Mirrored returns the names of the columns that an output directory does not store,
-// because the paths of its files name their values: name=value directories are
-// mirrored there. A column that a file of the log stores is not one of them.
+// Mirrored returns the names of the columns that an output directory does not store because its
+// name=value directories, mirrored from the inputs, have them. It leaves out columns that a file
+// of the log stores.
 func Mirrored(files []*File) (names []string) {
 	stores := map[string]bool{}
 	for _, f := range files {
@@ -337,8 +336,7 @@ func NamesBesides(files []*File, drop []string) (names []string) {
 	return names
 }
 
-// Owns reports whether a schema is that of the columns that the file itself has, all
-// of them and unchanged.
+// Owns reports whether the schema has exactly the columns that the file stores, unchanged.
 func (f *File) Owns(schema *arrow.Schema) bool {
 	n := f.StoredColumns()
 	if n == f.Schema().NumFields() {

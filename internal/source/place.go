@@ -29,8 +29,7 @@ func NewPlace(s storage.Source, name string) *place {
 	return p
 }
 
-// Holds reports whether name is the place itself or below it, by its own path or by
-// that of the file that it links to.
+// Holds reports whether name, or the file that it links to, is the place or below it.
 func (p *place) Holds(name string) bool {
 	for _, n := range []string{absolute(name), p.resolve(name)} {
 		for {

@@ -27,8 +27,8 @@ type RecordsOptions struct {
 // serves as a log or as IDs wherever a File does. It has one row group, so one
 // worker reads it: rows for several workers are several Files with different names.
 //
-// read and what it yields are as package partition's Records has it. The File has no size,
-// no [File.Fingerprint] and so no identity. Close does nothing.
+// Package partition's Records describes read. The File has no size, no [File.Fingerprint] and so
+// no identity. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
 	missing := ""
 	switch {

@@ -47,7 +47,7 @@ func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, erro
 	return func(yield func(arrow.Record, error) bool) { yield(nil, n.err) }
 }
 
-// noPiece returns a piece of which nothing can be read because of the error.
+// noPiece returns a piece that returns the error when it is read.
 func noPiece(s dataset.Shard, err error) Piece {
 	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
 	return Piece{File: NewTable(name, dataset.RecordBatches, &noShare{err}), Hi: 1}

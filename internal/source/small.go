@@ -52,9 +52,9 @@ func (f *File) readOnce(opts Opening) (r io.ReaderAt, end func()) {
 // a later use shows. Tests set it before files are read.
 var Poison bool
 
-// LoadPages is MapPages for a pass that has few files at a time. A small file is read instead,
-// which takes fewer calls and no faults. Its buffer belongs to the mapping: the next file gets it
-// when the last holder has released that, as the address of a mapping would be.
+// LoadPages is MapPages for a pass that has few files at a time. It reads a small file instead
+// of mapping it: fewer calls, no page faults. The next file reuses the buffer when the last holder
+// has released it.
 func (f *File) LoadPages() (end func() error) {
 	r, ok := f.reader.(interface{ ReadAll(b []byte) error })
 	if !ok || f.size > smallFile {

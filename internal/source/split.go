@@ -54,9 +54,8 @@ func AppendWeights(weights []int64, groups int, bytes func(int) int64) []int64 {
 	return weights
 }
 
-// Overlap returns which row groups of a file are in the range from lo to hi of all
-// weights, in which those of the file begin at the given index. ok is false if the
-// file is not in the range.
+// Overlap returns the row groups of a file within the range from lo to hi of all weights. The
+// file's weights begin at index at. ok is false if the file is not in the range.
 func Overlap(at, groups, lo, hi int) (from, to int, ok bool) {
 	from, to = max(lo-at, 0), min(hi-at, max(groups, 1))
 	if from >= to {
@@ -65,9 +64,9 @@ func Overlap(at, groups, lo, hi int) (from, to int, ok bool) {
 	return from, min(to, groups), true
 }
 
-// Divide returns the range of weights, from lo to hi exclusive, of a shard. A weight
-// belongs to the worker in whose equal part of the total its middle lies, except where
-// a worker would get more than the limit.
+// Divide returns the range of weights, from lo to hi exclusive, of a shard. Each worker has an
+// equal part of the total. A weight belongs to the worker whose part has its middle, unless that
+// worker would get more than the limit.
 func Divide(weights []int64, s dataset.Shard) (lo, hi int) {
 	if s.Whole() {
 		return 0, len(weights)

@@ -35,8 +35,8 @@ type step struct {
 	release func()
 }
 
-// newStream returns a stream of the part of a file from a position on, of which the bytes
-// up to another are certainly read.
+// newStream returns a stream of a file from a position on. Its bytes up to end, at least, will be
+// read.
 func newStream(whole *io.SectionReader, src storage.Reader, from, to int64) *stream {
 	_, _ = whole.Seek(from, io.SeekStart) // within the file, which cannot fail
 	return &stream{SectionReader: whole, src: src, until: min(to+followAhead, whole.Size()), at: from, announced: from}

@@ -44,9 +44,8 @@ func (f *File) Fields() string {
 	return ""
 }
 
-// Undivided returns, in a few words, why a text file has one row group, however large it
-// is: "gzip", for example. It returns "" for files that are divided or small, and for
-// those of other formats.
+// Undivided returns, in a few words, why a large text file has a single row group: "gzip", for
+// example. It returns "" for divided and small files and for other formats.
 func (f *File) Undivided() string {
 	if t, ok := Stored(f.table).(*text.Table); ok {
 		return t.Undivided()
@@ -75,9 +74,9 @@ func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 	return o
 }
 
-// WithIDs returns a view of a text file: the same file, whose reading fails at a value
-// that is not an ID for the rule. The error then has the line number, which is no longer
-// known once the value is a key. Other files are returned as they are.
+// WithIDs returns a view of a text file that fails at a value that is not an ID for the rule. Its
+// error has the line number, which later stages no longer know. Other files are returned as
+// they are.
 func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 	t, ok := Stored(f.table).(*text.Table)
 	if !ok || o.Rule.Wants() == "" {
@@ -154,7 +153,7 @@ func (f *File) EstimateLines() (rows int64, err error) {
 // guessedLine is the assumed length of a line in compressed text, in bytes.
 const guessedLine = 12
 
-// compressed reports whether the bytes begin like those of a compressed file.
+// compressed reports whether the bytes look like the start of a compressed file.
 func compressed(b []byte) bool {
 	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ", "\x04\x22\x4d\x18"} {
 		if bytes.HasPrefix(b, []byte(magic)) {

@@ -21,9 +21,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// finished returns an error if the names stand for an output, or a part of one, whose run
-// has not been committed: it lacks rows. lists are what is read of each name, and manifests
-// the directories of manifests that were seen below it; those above are looked for.
+// finished returns an error if a name is an output, or a part of one, whose run has not been
+// committed: it lacks rows. lists are the objects read for each name, manifests the directories of
+// manifests seen below it; finished looks for those above.
 func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
 	s, ok := treeOfStore(o.Store)
 	if o.Uncommitted || !ok {
@@ -170,8 +170,8 @@ func (l *looks) above(root string, list []storage.Object) {
 	}
 }
 
-// around adds the directories of a local file that is read, and those that links lead to.
-// Of object stores, lists have shown all manifests.
+// around adds the directories of a local file, and of the targets of links. In object stores,
+// listing has shown all manifests already.
 func (l *looks) around(e storage.Object) {
 	name := address.Local(e.Name)
 	if address.IsURL(name) {

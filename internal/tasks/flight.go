@@ -67,9 +67,8 @@ func Workers(pieces []source.Piece, threads int) int {
 // remoteWorkers is the number of workers per processor for files over a network.
 const remoteWorkers = 3
 
-// NewFlight divides the bytes that may be in flight. need returns the bytes that a
-// worker needs in addition to batches. It has three of these: the one that it
-// reads, the one that it makes, and a finished one that waits.
+// NewFlight divides the bytes that may be in flight. need returns a worker's bytes beyond its
+// three batches: input, output, and a finished one that waits for the consumer.
 func NewFlight(most int64, threads int, need func() int64) Flight {
 	if most == 0 {
 		return Flight{Workers: threads, begun: inFlightBatches * threads, queue: inFlightBatches}

@@ -26,9 +26,9 @@ type Result[T Released] struct {
 	Value T
 }
 
-// Map does the tasks with several workers, each with its own work, and yields what they
-// make in the order of the tasks. An error ends the sequence after everything before it was
-// yielded. When the consumer stops or ctx ends, all goroutines have ended before it returns.
+// Map runs the tasks on several workers and yields their results in the order of the tasks. An
+// error ends the sequence after all results before it. When the sequence ends, for whatever
+// reason, its goroutines have ended.
 func Map[T Released](ctx context.Context, todo []Task, way Flight, newWork func() (Work[T], error)) iter.Seq2[Result[T], error] {
 	return func(yield func(Result[T], error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -3,12 +3,10 @@
 //	Pieces ── Groups, Ranges, TextRuns ──► Tasks ── Map(flight, work) ──► results, in the order of the tasks
 //
 // In come pieces of files and, for each worker, a function that makes results of a task; out
-// come the results, in input order whatever the number of workers, each with the piece that
-// it is of. A [Flight] bounds what waits between workers and consumer. All goroutines have
-// ended when the sequence has; a panic of a worker is an error of its file.
+// come the results with their pieces, in input order whatever the number of workers. A [Flight]
+// bounds what waits between workers and consumer. A panic of a worker is an error of its file.
 //
-// Rooms that read rows may use it: keys, records, tables. Pages have a scheduler of their own,
-// in package pagecopy.
+// Package pagecopy has a scheduler of its own, for pages.
 package tasks
 
 import (
@@ -62,9 +60,9 @@ func Groups(pieces []source.Piece) (tasks []Task) {
 	return tasks
 }
 
-// TextRuns makes runs of the row groups of a text file, which are read as one: the fewer
-// the cheaper, but each worker should get several. Reading CSV anywhere but at the start
-// takes counting the quotes before. That is cheap unless they are compressed.
+// TextRuns groups the row groups of a text file into runs, each read as one: fewer are cheaper,
+// but each worker should get several. To read CSV from the middle, the quotes before must be
+// counted, which is cheap unless the file is compressed.
 func TextRuns(tasks []Task, workers int) (runs []Task) {
 	for len(tasks) > 0 {
 		t, n := tasks[0], 1
