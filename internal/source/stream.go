@@ -35,7 +35,7 @@ type step struct {
 	release func()
 }
 
-// newStream returns a stream of a file from a position on. Its bytes up to end, at least, will be
+// newStream returns a stream of a file from a position on. Its bytes before to will certainly be
 // read.
 func newStream(whole *io.SectionReader, src storage.Reader, from, to int64) *stream {
 	_, _ = whole.Seek(from, io.SeekStart) // within the file, which cannot fail
