@@ -1,9 +1,8 @@
 // Package joins joins a log with an ID set exactly: what package join promises is done here.
 //
 // Files of both sides come in, with the options of a join; rows of the answer go out, as
-// records, as the pages of an output, or as their number. At all times the strategy that was
-// chosen decides only which IDs are held: the answer is that of package join's text, and the
-// memory is within the budget. Package join and the command may use it.
+// records, as the pages of an output, or as their number. The strategy decides only which IDs
+// are held when: it changes neither the answer nor the memory budget.
 //
 // # Where to look
 //

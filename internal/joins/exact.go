@@ -20,8 +20,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// errNotExact says that there is no exact filter of just these IDs, or none whose
-// members can be marked, so that another strategy is to be taken.
+// errNotExact means that the IDs have no exact filter, or none whose members can be marked:
+// another strategy is needed.
 var errNotExact = errors.New("these IDs cannot be held exactly")
 
 // exactly builds an exact filter of the IDs, whose members are the answer.

@@ -145,11 +145,10 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 	return column, kept, nil
 }
 
-// comesOutExact reports whether a filter of n distinct IDs will be exact: whether
-// they take fewer bytes as an exact set than as a Bloom filter if they are spread
-// evenly over their range; otherwise they take even fewer. The range is that of
-// bounds or, if they are nil, of the statistics. spread is the number of integers
-// in it; 0: unknown.
+// comesOutExact reports whether a filter of n distinct IDs will be exact, because an exact set
+// takes fewer bytes than a Bloom filter. It assumes IDs spread evenly over their range, the worst
+// case. The range comes from bounds or, if they are nil, from the statistics. spread is the number
+// of integers in it; 0: unknown.
 func (t *task) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread float64) {
 	if t.opts.Filter != nil {
 		set := t.opts.Filter.Exact()

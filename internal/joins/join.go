@@ -16,10 +16,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// Join is a join of files. It runs once: by Run, Write or Count. What uses it a second
-// time gets an error. Plan, Parts, PathOf and Report may be called at any time, from other
-// goroutines, too. The files must not be closed before it has run; they may be used by
-// others meanwhile.
+// Join is a join of files. It runs once, by Run, Write or Count; a second use is an error. Plan,
+// Parts, PathOf and Report may be called at any time, concurrently. The files must stay open
+// until it has run; others may use them meanwhile.
 type Join struct {
 	used atomic.Bool
 
@@ -84,11 +83,10 @@ func New(ids, logs []*source.File, opts Options) (*Join, error) {
 	return &Join{task: t}, nil
 }
 
-// Plan estimates what the join will come to and what each strategy would take. It
-// reads footers, indexes, samples of the log's keys, and the IDs' keys, and writes
-// nothing; the join can be run afterwards. IDs that can be read only once are not
-// read. The strategy is the one that the join will take, which looks less closely;
-// the advice in the plan's JSON says if another one should be faster.
+// Plan estimates the answer's size and the cost of each strategy. It reads footers, indexes,
+// samples of the log's keys, and the IDs' keys, unless these can be read only once. It writes
+// nothing; the join can run afterwards. The strategy is the one that the join will take, which
+// samples less; the advice in the plan's JSON says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 	t, err := j.prepared()
 	if err != nil {
@@ -105,9 +103,8 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 	return p, nil
 }
 
-// Parts returns the parts of the answer, in order: one for each piece of the log,
-// and for right and full joins one for the IDs without a log row.
-// [arraycopy.Rows].Piece of what Run yields is an index into them.
+// Parts returns the parts of the answer, in order: one for each piece of the log, and for right
+// and full joins one for the IDs without a log row. [arraycopy.Rows].Piece is an index into them.
 func (j *Join) Parts() []output.Part {
 	t, err := j.prepared()
 	if err != nil {
@@ -173,11 +170,10 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 	return end()
 }
 
-// Write joins and writes the answer to the output. With Options.Require and without a
-// shard, nothing of a directory becomes visible before it is met: see
-// [output.Output].PublishAtEnd. What an error leaves of the output is as of
-// [output.Destination.WriteScan]. end, if not nil, is called when all input has been read,
-// before anything of a file becomes visible; its error is the join's.
+// Write joins and writes the answer to the output. With Options.Require and without a shard,
+// nothing of a directory becomes visible before it is met: see [output.Output].PublishAtEnd. After
+// an error the output is as [output.Destination.WriteScan] leaves it. end, if not nil, is called
+// when all input has been read, before a file becomes visible; its error is the join's.
 func (j *Join) Write(ctx context.Context, out output.Destination, end func() error) (_ dataset.Written, err error) {
 	if _, err := j.prepared(); err != nil {
 		return dataset.Written{}, err

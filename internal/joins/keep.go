@@ -17,10 +17,10 @@ type keeper interface {
 	// worker returns a function that takes the keys at the positions in some, for
 	// one goroutine, if no rows are needed.
 	worker() (func(k *keys.Batch, some []uint32) error, error)
-	// addRows takes ID rows: those of the batch whose keys are at the ascending
-	// positions in some. first is the number of its first row: among all ID rows in
-	// joins that keep IDs without a log row, else among the rows of the batches
-	// passed in. One goroutine calls it, in the IDs' order.
+	// addRows takes the ID rows of the batch whose keys are at the ascending positions in
+	// some. first numbers the batch's first row: among all ID rows in joins that keep IDs
+	// without a log row, else among the rows passed in. One goroutine calls it, in the IDs'
+	// order.
 	addRows(b *tables.Batch, some []uint32, first int64) error
 }
 
@@ -36,8 +36,8 @@ func (h heldIDs) addRows(b *tables.Batch, some []uint32, _ int64) error {
 	return h.side.AddRowsAt(b, some)
 }
 
-// keep reads the IDs and hands those that pass a filter of the log to a keeper. If
-// no filter of the IDs is given, it builds one of those.
+// keep reads the IDs and hands the ones that pass a filter of the log to a keeper. If no filter
+// of the IDs is given, it builds one of what it keeps.
 func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to keeper) (*joinTable, error) {
 	share := a.account.Share("the filter of the log")
 	defer share.GiveAll()

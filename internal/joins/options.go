@@ -60,7 +60,7 @@ const (
 // strategies are all strategies.
 var strategies = []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle}
 
-// Options configure a join; those of package join have the long texts.
+// Options configure a join. Package join documents them.
 type Options struct {
 	On       string   // pairs of key columns
 	Type     Type     // empty: Semi
@@ -73,16 +73,15 @@ type Options struct {
 	FPR         float64         // of a filter that is built; 0: by the number of IDs
 	KeepTypes   bool            // of key columns of text ID files
 	Shard       dataset.Shard   // of the log
-	// Pieces, if not nil, are the pieces of the log to join, in place of those that Shard
-	// has of the files.
+	// Pieces, if not nil, are the pieces of the log to join, in place of the shard's.
 	Pieces []source.Piece
-	// UnreadRows counts log rows beside the Pieces that are known to have no ID, and UnreadNulls
-	// those of them without a key: they belong to the log, for figures and requirements.
+	// UnreadRows counts log rows outside Pieces that are known to have no ID, and UnreadNulls the
+	// ones without a key. They count as rows of the log in figures and requirements.
 	UnreadRows, UnreadNulls int64
 	// Memory bounds the bytes of filters, held IDs and buffers for what goes to disk,
 	// together; 0: no bound. A given Filter is not counted, except with Exact.
 	Memory int64
-	// Columns are those of the answer, in order. Nil: all. Empty but not nil: none.
+	// Columns of the answer, in order. Nil: all. Empty but not nil: none.
 	Columns []string
 	Suffix  string // of names that both sides have; empty: "_ids"
 	Schema  dataset.SchemaMode
@@ -105,7 +104,7 @@ func (o *Options) CheckColumns() error {
 	return answer.CheckColumns(o.Columns, cmp.Or(o.Type, Semi).rows())
 }
 
-// defaultSuffix is that of Options.Suffix.
+// defaultSuffix is the default of Options.Suffix.
 const defaultSuffix = "_ids"
 
 // filled returns the options with defaults in place of zeros, or an error if they

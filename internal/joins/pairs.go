@@ -93,11 +93,10 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 	}
 }
 
-// portion is one of several portions of the IDs with which a row group is joined
-// in turn because they exceed the memory together. A log row without an ID in one
-// portion may have one in another, so it is known to have none only at the last one.
+// portion is a part of the IDs. A row group is joined with one portion after another because
+// together they exceed the memory. A log row is known to have no ID only after the last one.
 type portion struct {
 	last   bool
 	joined *[]uint64   // bit set of rows with an ID, shared by the portions
-	keys   *table.Side // of the row group; marked: those with an ID in this portion or an earlier one
+	keys   *table.Side // of the row group; marked if they have an ID in this portion or an earlier one
 }

@@ -142,9 +142,8 @@ func (t *task) sample(ctx context.Context, pieces []source.Piece, columns string
 	return s, true, err
 }
 
-// compare compares the log's sample with all IDs, about idRows, or, if these are
-// too many, with a sample of them. Nil: the IDs cannot be sampled. bounds are those
-// of all IDs; nil: unknown.
+// compare compares the log's sample with all IDs, about idRows, or with a sample if these are
+// too many. Nil: the IDs cannot be sampled. bounds hold all IDs; nil: unknown.
 func (t *task) compare(ctx context.Context, x *plan.Index, idRows float64, o plan.Options) (*plan.Matches, *keys.Bounds, error) {
 	if idRows > float64(o.IDRows) {
 		runs := max(2, int(min(o.IDRows/int64(o.RunRows), math.MaxInt32)))

@@ -63,9 +63,9 @@ func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
 	return err
 }
 
-// eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
-// is not nil, else all. A batch is valid until fn returns. n is the number of rows that were
-// read or skipped, and nulls that of the rows among them that have a NULL in the key.
+// eachIDRow calls fn with the rows of the IDs, in order: all, or the rows that m selects if it is
+// not nil. A batch is valid until fn returns. n counts the rows that were read or skipped, nulls the
+// ones with a NULL in the key.
 func (t *task) eachIDRow(ctx context.Context, m *keyscan.Predicate, fn func(*tables.Batch) error) (n, nulls int64, err error) {
 	o := tables.ReadOptions{Key: t.keys.IDsText, Options: t.keys.Options(), Match: m, Threads: t.opts.Threads}
 	return tables.Read(t.readIDs(ctx), t.idPieces, t.answer.IDs.Held, o, fn)

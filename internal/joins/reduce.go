@@ -15,7 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// If the IDs are too many to hold, the log determines which of them are needed:
+// If there are too many IDs to hold, the log determines which are needed:
 //
 //	the log's keys, or those that pass a filter of the IDs ──► filter of the log
 //	IDs ── filter of the log ──► IDs that are kept
@@ -24,15 +24,13 @@ import (
 // relational queries", JACM 1981) by a filter instead of keys. Its false positives
 // are held needlessly; they do not change the answer.
 
-// logSeed is the seed of the hash of a filter of the log. A filter of the IDs that
-// pass it has another, see [builds.Options]; otherwise both would share their
-// false positives.
+// logSeed is the seed of the hash of a filter of the log. A filter of the IDs that pass it uses
+// another seed, see [builds.Options]; otherwise both would share their false positives.
 const logSeed = 1
 
-// reduce holds the IDs that the log needs. With Broadcast, a filter of all IDs
-// selects the log's candidates, whose keys make the filter of the log; it then
-// serves for the scan. With Reverse the filter of the log has all of its keys, and
-// a filter of the IDs held serves for the scan.
+// reduce holds the IDs that the log needs. Broadcast: a filter of all IDs selects the log's
+// candidates, whose keys make the filter of the log; the scan uses the filter of the IDs.
+// Reverse: the filter of the log has all of its keys; the scan uses a filter of the IDs held.
 func (a *attempt) reduce(ctx context.Context, s Strategy) (*joinTable, error) {
 	filter := a.opts.Filter
 	if s == Broadcast && filter == nil {
@@ -85,8 +83,8 @@ func (a *attempt) idFilter(ctx context.Context) (*filters.Filter, error) {
 	return f, a.holdFilter(f)
 }
 
-// logFilter returns a filter of the log's keys: of all, or of those that pass a
-// filter of the IDs.
+// logFilter returns a filter of the log's keys, or only of the keys that pass ofIDs if that is
+// not nil.
 func (a *attempt) logFilter(ctx context.Context, ofIDs *filters.Filter) (*filters.Filter, error) {
 	opts, err := a.logFilterOptions()
 	if err != nil {

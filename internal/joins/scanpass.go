@@ -34,9 +34,8 @@ func (p *pass) asking(r partitionRound) *plan.Filtering {
 	return plan.NewFiltering(p.model, float64(r.side.Bytes()))
 }
 
-// scanner returns the scan that selects the log rows of a round that have an ID, or
-// in an anti join those that have none. If the answer is neither rows of the log nor
-// their number, it makes pairs.
+// scanner returns the scan that selects the log rows of a round with an ID or, in an anti join,
+// without one. It makes pairs unless the answer is rows of the log, or their number.
 func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 	m := p.keys.Match(p.held.filter, p.keys.LogText)
 	m.NoMatch = p.opts.Type == Anti

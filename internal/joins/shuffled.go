@@ -20,8 +20,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
-// shuffled holds IDs on disk, from which it yields rounds: pieces of the log, each
-// with the IDs that its rows need.
+// shuffled holds IDs on disk and yields rounds: pieces of the log, each with the IDs that its
+// rows need.
 type shuffled struct {
 	*shuffle.Shuffle
 	task    *task
@@ -125,7 +125,7 @@ func (d *spilledIDs) close() (err error) {
 	return err
 }
 
-// spillLog writes those of the log's keys to disk that pass the filter.
+// spillLog writes the log's keys that pass the filter to disk.
 func (s *shuffled) spillLog(ctx context.Context) error {
 	var mu sync.Mutex
 	var open []*shuffle.LogWriter

@@ -10,9 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/plan"
 )
 
-// hold reads the IDs by the strategy that was asked for or planned and, if that
-// needs more memory than there is, by one that needs less. It returns the strategy
-// that succeeded.
+// hold reads the IDs by the strategy that was asked for or planned; if its memory does not
+// suffice, by one that needs less. It returns the strategy that succeeded.
 func (t *task) hold(ctx context.Context, planned Strategy) (*joinTable, Strategy, error) {
 	strategy, less := t.opts.Strategy, []plan.Strategy(nil)
 	if strategy == Auto {

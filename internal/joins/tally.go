@@ -25,7 +25,7 @@ type tally struct {
 // inputCounts counts the rows of a piece of the log.
 type inputCounts struct{ matched atomic.Int64 }
 
-// of returns the counts of a piece, which is kept apart from those that overlap it.
+// of returns the counts of a piece. Overlapping pieces are counted separately.
 func (t *tally) of(p source.Piece) *inputCounts {
 	t.mu.Lock()
 	defer t.mu.Unlock()

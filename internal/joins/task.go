@@ -101,8 +101,7 @@ func checkPieces(pieces []source.Piece, logs []*source.File, typ Type) error {
 	return source.Unchanged(pieces)
 }
 
-// counting returns the task of counting the rows of the answer, for which only
-// keys are read.
+// counting returns the task that counts the rows of the answer. It reads keys only.
 func (t *task) counting() *task {
 	c := *t
 	c.answer = t.answer.Counting()

@@ -10,8 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
-// writeRest writes the IDs whose key no log row has, and those with a NULL key, in
-// the ID set's order.
+// writeRest writes the IDs without a log row, including IDs with a NULL key, in the ID set's
+// order.
 func (p *pass) writeRest(ctx context.Context, to sink) error {
 	if p.held.whole {
 		held := p.held.side.Rows()

@@ -4,12 +4,10 @@
 //	Scanner (filters, checks) ── Finder ─┬─ leaves of Parquet ─┬─► rows that pass, by number
 //	                                     └─ Arrow records     ─┘
 //
-// In come files, and filters or a [Predicate].Check that decides; out go keys, or numbers of
-// rows, ascending within a row group. Statistics and Bloom filters of the files only leave
-// out what cannot pass. A key with a NULL passes no filter, except one with NoMatch. A
-// [Scanner] may be asked what it does while it runs; a [Finder] is one worker's.
-//
-// Rooms that bring rows out, joins, builds of filters and the command may use it.
+// In come files, and filters or a [Predicate].Check that decides; out go keys, or row numbers,
+// ascending within a row group. Statistics and Bloom filters of the files only rule out what
+// cannot pass. A key with a NULL passes no filter, except one with NoMatch. A [Scanner] may be
+// queried while it runs; a [Finder] belongs to one worker.
 package keyscan
 
 import (
@@ -41,9 +39,9 @@ type Finder struct {
 
 // matchScan finds the rows whose key passes one filter.
 type matchScan interface {
-	// hits returns those of some rows of the range, numbered within the row group,
-	// ascending, and the number of these rows that have a NULL in the key. Nil: all
-	// rows of the range. The slice is valid until the next call.
+	// hits returns the rows of some that pass, numbered within the row group, ascending, and how
+	// many of some have a NULL in the key. Nil stands for all rows of the range. The slice is
+	// valid until the next call.
 	hits(ctx context.Context, r tasks.Range, some []uint32) (rows []uint32, nulls int64, err error)
 	// entries returns the [Keys].Entries of the last hits, one for each row, in a
 	// scan with Pairs.
@@ -56,10 +54,10 @@ type matchScan interface {
 	// within returns the row ranges of a row group that may have hits; nil: all.
 	within(ctx context.Context, group int) (rows.Set, error)
 	// compressedKeyBytes returns the compressed bytes of the keys of a row group. ok is false if
-	// they must not be read before it is known which rows count, since a key may be
-	// NULL, or take more than reading them.
+	// the condition must be evaluated before the keys: the keys may contain NULLs, or are read as
+	// Arrow records.
 	compressedKeyBytes(group int) (bytes int64, ok bool)
-	// size and shed are those of Finder.
+	// See Finder.size and Finder.shed.
 	size() int64
 	shed()
 }
@@ -87,9 +85,9 @@ func (k *Finder) Shed() {
 	}
 }
 
-// NewFinder prepares to scan the file. checks has one function per match; nil
-// means that the filter alone decides. last, if not nil, is the worker's Finder for
-// another file of the scan, whose place the new one takes.
+// NewFinder prepares to scan the file. checks has one function per match; nil means that the
+// filter alone decides. last, if not nil, is the worker's Finder for its previous file: the new
+// one may reuse its memory.
 func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check, last *Finder) (*Finder, error) {
 	if last != nil && last.File != nil && f.SharesSchema(last.File) {
 		if done, err := last.goOn(f, buf); err != nil || done {
@@ -115,9 +113,8 @@ func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check,
 	return k, nil
 }
 
-// goOn makes the Finder one for another file of the same schema, if all keys are leaves.
-// What it knows of the schema stays, and so does its memory. Otherwise it must not be used
-// any more.
+// goOn reuses the Finder, with its memory, for another file of the same schema if all keys are
+// leaves. If done is false, it must not be used any more.
 func (k *Finder) goOn(f *source.File, buf *parquet.Buffers) (done bool, err error) {
 	k.File = nil
 	for i, m := range k.Matches {
@@ -249,9 +246,9 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 	return k.passing(ctx, r, k.base, dst)
 }
 
-// within returns rows of a row group outside of which no row passes, according to
-// statistics of the key, or nil. If rows without a key are counted, all count. There are
-// none if the row group's statistics settle that no row satisfies the condition.
+// within returns the rows of a row group that may pass, according to statistics of the key; nil:
+// all, also if rows without a key are counted. It returns none if the statistics rule out that a
+// row satisfies the condition.
 func (k *Finder) within(ctx context.Context, r tasks.Range) (rows.Set, error) {
 	if !k.where.Group(r.Group).Has(where.True) {
 		return rows.Set{}, nil

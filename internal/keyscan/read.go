@@ -257,9 +257,8 @@ func (w *keyWorker) read(ctx context.Context, t tasks.Task, _ func(nothing) erro
 	return err
 }
 
-// satisfying returns the rows of a range that satisfy the file's condition, if it is
-// Parquet; nil: all do, or the rows are read as records. In a sample it passes on the
-// others as rows without a key.
+// satisfying returns the rows of a range of a Parquet file that satisfy its condition; nil: all
+// do, or the rows are read as records. In a sample, the others count as rows without a key.
 func (w *keyWorker) satisfying(ctx context.Context, r tasks.Range) (some []uint32, err error) {
 	if w.where == nil {
 		return nil, nil

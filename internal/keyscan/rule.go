@@ -9,9 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
-// A filter is always probed with the rule that it was built with. The options of a
-// scan must name that rule, so that strings are never compared by a rule that the
-// user does not know about.
+// A filter is always probed with the rule that it was built with. The options of a scan must
+// name that rule, so that the user knows how strings are compared.
 
 // checkRules compares the rule of the options with the filters' rules.
 func (o *Options) checkRules() error {

@@ -52,9 +52,9 @@ type Options struct {
 // Stats counts the work of a scan. It is complete when the scan has ended.
 type Stats struct {
 	RowsIn, RowsOut atomic.Int64
-	// RowsWhere counts the rows that were found to satisfy [source.OpenOptions].Where; without
-	// a condition all of RowsIn. Rows that the filters were found to drop before are not
-	// examined, and not counted unless CountNulls is set.
+	// RowsWhere counts the rows that were found to satisfy [source.OpenOptions].Where; without a
+	// condition it is RowsIn. Rows already dropped by the filters are not tested, and are counted
+	// only with CountNulls.
 	RowsWhere        atomic.Int64
 	KeysNull         atomic.Int64 // rows with a NULL in the first filter's key
 	RowGroups        atomic.Int64
@@ -101,9 +101,9 @@ func (c *nullCounts) of(p source.Piece) (n int64) {
 	return n
 }
 
-// Scanner applies filters to files. It runs one scan: what uses it a second time, by
-// arraycopy.Scan, output.Count, output.ScanWriter.Scan or output.Destination.WriteScan, gets an error.
-// A scan may run while others ask for PathOf and Stats.
+// Scanner applies filters to files. It runs one scan, by arraycopy.Scan, output.Count,
+// output.ScanWriter.Scan or output.Destination.WriteScan; a second use is an error. PathOf and
+// Stats may be called concurrently.
 type Scanner struct {
 	Options Options
 	Match   []Predicate
@@ -116,9 +116,9 @@ type Scanner struct {
 	count  bool                    // Count has begun
 }
 
-// New returns a scanner. It returns an error if one of the files lacks a
-// column, or has a key that cannot be compared with a filter's. It reads nothing;
-// files that are not given are checked when they are scanned.
+// New returns a scanner. It returns an error if a file lacks a column, or has a key that cannot
+// be compared with a filter's. It reads nothing; files that are not given are checked when they are
+// scanned.
 func New(opts Options, files ...*source.File) (*Scanner, error) {
 	if len(opts.Match) == 0 && opts.Rows == nil {
 		return nil, fmt.Errorf("a scan needs a filter")
@@ -262,8 +262,8 @@ func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
 	return cols, nil
 }
 
-// ReadColumns returns the columns to keep (none if rows are only counted) and then
-// those that only the keys need.
+// ReadColumns returns the columns to keep (none if rows are only counted), then the columns
+// that only the keys need.
 func (s *Scanner) ReadColumns(f *source.File) ([]int, error) {
 	cols, err := s.Options.ColumnsOf(f)
 	if s.Counted {
@@ -305,7 +305,7 @@ func Usable(s *Scanner) error {
 	return nil
 }
 
-// SetCopied records of which files pages are copied, and how, for PathOf.
+// SetCopied records, for PathOf, how the pages of each file are copied.
 func (s *Scanner) SetCopied(copied map[*source.File]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,10 +332,10 @@ func (s *Scanner) CountGroups(pieces []source.Piece) {
 	}
 }
 
-// PathOf returns how the rows of a file were read, and why: "engine" if pages were
-// copied or only keys read, "generic" if Arrow records were made. For pages, why also
-// says which columns' chunks could not be copied whole, as far as the footer shows.
-// It is known once the scan has begun. It may be called while the scan runs.
+// PathOf returns how the rows of a file are read, and why: "engine" if pages are copied or only
+// keys read, "generic" if Arrow records are made. For pages, why also names the columns whose
+// chunks could not be copied whole, as far as the footer shows. It is known once the scan has begun,
+// and may be called while it runs.
 func (s *Scanner) PathOf(f *source.File) (path, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

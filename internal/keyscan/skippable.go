@@ -13,11 +13,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
-// Skippable counts what a scan with the match's filter would skip, by statistics
-// and page indexes alone, of the key and of the files' conditions: RowsOut are the rows
-// that are left, Pages those of the key column, where there is a page index. It reads no
-// page. Of more than most row groups it samples most of them, evenly spread, and fewer if
-// they are read over a network, where each may take a request.
+// Skippable counts what a scan with the match's filter would skip by statistics and page
+// indexes alone, of the key and of the files' conditions. RowsOut are the rows that are left,
+// Pages the key column's pages, where there is a page index. It reads no page. If there are more
+// than most row groups, it samples most of them, evenly spread, and fewer over a network, where
+// each may take a request.
 func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most int) (_ *Stats, err error) {
 	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {

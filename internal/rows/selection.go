@@ -2,8 +2,8 @@
 //
 //	Matched ── Partners.Select ──► Selection ── Rows, Times, Partners ──► a sink: pages or arrays
 //
-// In come numbers of rows that a scan has found, ascending, with an entry of a table for each;
-// out comes a [Selection], from which each sink takes what it needs. It knows no file.
+// In come the row numbers that a scan has found, ascending, with an entry of a table for each;
+// out comes a [Selection], from which each sink takes what it needs.
 package rows
 
 import (
@@ -28,9 +28,9 @@ type Partners struct {
 	Rows func(dst []uint32, entry uint32) []uint32
 	// KeepLog keeps log rows without a partner, once.
 	KeepLog bool
-	// Joined, if not nil, is set where a single row group is scanned several times, with
-	// different partners: a bit for each of its rows that had a partner so far.
-	// KeepLog keeps only rows without one.
+	// Joined, if not nil, has a bit for each row of a single row group that had a partner so
+	// far: the row group is scanned several times, with different partners. KeepLog keeps only
+	// rows without one.
 	Joined *[]uint64
 }
 

@@ -44,7 +44,7 @@ func (s Set) List(dst []uint32) []uint32 {
 	return dst
 }
 
-// Of appends those of an ascending list of rows that are in the set to dst.
+// Of appends the rows of an ascending list that are in the set to dst.
 func (s Set) Of(dst, list []uint32) []uint32 {
 	for _, row := range list {
 		for len(s) > 0 && s[0][1] <= int64(row) {
@@ -57,7 +57,7 @@ func (s Set) Of(dst, list []uint32) []uint32 {
 	return dst
 }
 
-// Common reduces an ascending list of rows to those that are in another one.
+// Common reduces an ascending list of rows to the rows that another one has, too.
 func Common(list, other []uint32) []uint32 {
 	both := list[:0]
 	for _, row := range list {

@@ -74,8 +74,8 @@ func sameKeys(a, b arrow.Array) bool {
 	return true
 }
 
-// castArray makes values of a type of the keys of an array. Those that do not fit have other keys,
-// if there is no error.
+// castArray converts the keys of an array to a type. Values that do not fit get another key,
+// unless that is an error.
 func castArray(mem memory.Allocator, a arrow.Array, t arrow.DataType) (out arrow.Array, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of arrow, for types that it does not build
@@ -208,9 +208,9 @@ type KeyCast struct {
 	to   *arrow.Schema
 }
 
-// KeyCast returns the conversion of a column that is one leaf to the type of a field of a log,
-// whose optional leaf is the only one of a schema. It returns nil if pages of the one are pages
-// of the other. ok is false if it makes no such pages.
+// KeyCast returns the conversion of a column of one leaf to the type of a log's field, which has
+// one optional leaf. It returns nil if the pages need no conversion. ok is false if it cannot make
+// such pages.
 func (c *Columns) KeyCast(column int, field arrow.Field, leaf []meta.Element) (cast *KeyCast, ok bool) {
 	span, of := c.Spans[column], c.Schema.Field(column)
 	own := &c.Leaves[span.Leaf]

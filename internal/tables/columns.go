@@ -18,13 +18,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// Columns are columns of files that are held in a [Table]: those with the given
-// names, in that order. It is immutable.
+// Columns are the columns of files that a [Table] holds, in order. It is immutable.
 type Columns struct {
 	Schema *arrow.Schema // as Arrow records would have them
-	// Elements are the columns' Parquet schema, depth first, the root first: that of
-	// the Parquet files if all files are such and store the columns alike, else the
-	// one in which the columns of Schema would be written or, for arrays, a holder's.
+	// Elements are the columns' Parquet schema, depth first, the root first: the files' own
+	// if all are Parquet and store the columns alike; else the schema in which Schema would be
+	// written or, for arrays, a holder's.
 	Elements []meta.Element
 	orders   []format.ColumnOrder // of the leaves
 	Leaves   []meta.Leaf
@@ -98,8 +97,8 @@ func (c *Columns) assembleAs(f *source.File) {
 	}
 }
 
-// newColumns finds the columns, in the form in which the files store them if they are alike,
-// else in that of a shredder.
+// newColumns finds the columns in the form that the files store if they are alike, else in a
+// shredder's form.
 func newColumns(files []*source.File, names []string, ignoreCase bool, newShredder func(*arrow.Schema) (*arrowparquet.Shredder, error)) (c *Columns, alike bool, err error) {
 	c = &Columns{Sources: map[*source.File]*tableSource{}}
 	if err := c.unify(files, names, ignoreCase); err != nil {
@@ -134,8 +133,7 @@ func (c *Columns) newShredder() (*arrowparquet.Shredder, error) {
 // In returns the positions of the columns in one of the files.
 func (c *Columns) In(f *source.File) []int { return c.Sources[f].columns }
 
-// unify sets the Arrow schema, in which the files must agree, and finds the columns
-// in each file.
+// unify sets the Arrow schema that the files must agree on, and finds the columns in each file.
 func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) error {
 	var fields []arrow.Field
 	for i, f := range files {
@@ -189,8 +187,8 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 	return at, nil
 }
 
-// stored returns the schema in which the files store the columns, optional where one
-// file has them optional; nil if a file is not Parquet or stores them otherwise.
+// stored returns the schema that the files store the columns in, optional where one file has
+// them optional. It returns nil if a file is not Parquet or stores them otherwise.
 func (c *Columns) stored(files []*source.File) ([]meta.Element, []format.ColumnOrder) {
 	first := files[0].Parquet()
 	if first == nil {
@@ -259,9 +257,9 @@ const fewBytes = 1 << 20
 // footer says it.
 const textBytes = 32
 
-// PerRow estimates the bytes of the values of a row of the table, 0 if all rows have
-// few. It depends on the files alone, not on which rows a table holds, because row
-// groups are cut by it.
+// PerRow estimates the bytes of the values of a row of the table, 0 if all rows have few.
+// Because row groups are cut by it, it depends on the files alone, not on the rows that a table
+// holds.
 func (c *Columns) PerRow() int64 {
 	if c == nil {
 		return 0

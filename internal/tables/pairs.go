@@ -7,9 +7,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// Pairs makes a scan write pairs: a row that passes stands once for each partner, a
-// row of a table, with the table's columns beside its own. The Match of the scan must
-// be a single one whose Check sets [keyscan.Keys.Entries].
+// Pairs makes a scan write pairs: a row that passes appears once for each partner, a row of a
+// table, with the table's columns beside its own. The scan must have a single Match, whose Check
+// sets [keyscan.Keys.Entries].
 type Pairs struct {
 	rows.Partners // KeepLog: with NULLs in the table's columns
 	// Columns are the columns of the output, for each log file.

@@ -30,18 +30,16 @@ import (
 type ReadOptions struct {
 	Key string
 	keys.Options
-	// Match, if not nil, selects rows: those whose key passes its Filter or, if set,
-	// its Check. Other rows, and those without a key, are not read. Nil: all rows
-	// are read, with and without a key.
+	// Match, if not nil, selects the rows whose key passes its Filter or, if set, its Check;
+	// rows without a key are dropped, too. Nil: all rows are read, with and without a key.
 	Match *keyscan.Predicate
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
 }
 
-// Read calls fn with the rows of the pieces, in order, on the calling goroutine.
-// The pieces are of the files with which c was made. Values that are not IDs under the
-// rule are an error. rows is the number of rows that were read or skipped, and nulls
-// that of the rows among them that have a NULL in the key.
+// Read calls fn with the rows of the pieces, in order, on the calling goroutine. The pieces
+// belong to the files that c was made with. Values that are not IDs under the rule are an error.
+// rows counts the rows that were read or skipped, nulls the ones with a NULL in the key.
 func Read(ctx context.Context, pieces []source.Piece, c *Columns, o ReadOptions, fn func(*Batch) error) (rows, nulls int64, err error) {
 	ctx, release, err := source.MapPieces(ctx, pieces)
 	if err != nil {
@@ -128,8 +126,8 @@ func (r *rowReading) newScanner(m keyscan.Predicate) (*keyscan.Scanner, error) {
 	})
 }
 
-// needed returns the columns of a file that are read: those of the table, then those
-// that only the key needs.
+// needed returns the columns to read of a file: the table's, then the ones that only the key
+// needs.
 func (r *rowReading) needed(f *source.File) ([]int, error) {
 	enc, err := keyscan.NewEncoder(f.Name(), f.Schema(), r.columns, r.options.Options, false)
 	if err != nil {
@@ -247,8 +245,8 @@ func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*Batch
 	return nil
 }
 
-// record returns the rows of a record that pass, as a batch, or nil if there are none.
-// The columns of the record are those that are needed.
+// record returns the rows of a record that pass, as a batch, or nil if there are none. The
+// record has the columns that needed returns.
 func (w *rowWorker) record(group int, rec arrow.Record) (*Batch, error) {
 	before := rec.NumRows()
 	if w.scan != nil {

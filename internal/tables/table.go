@@ -3,8 +3,8 @@
 //	Pieces ── Read(Columns, predicate) ── keys, then leaves, or Arrow records ──► Batches ── Table.Append ──► Table
 //
 // In come pieces of files of any format, whose columns agree; out come rows with their keys, in
-// input order, and a [Table] of those that the caller keeps. Memory is asked for before it is
-// taken. The leaves themselves, their blocks and their pages are package leaves'.
+// input order, and a [Table] of the rows that the caller keeps. Memory is charged to the budget
+// before it is allocated. Package leaves has the leaves, their blocks and pages.
 //
 // Package pagecopy writes rows of a table beside those of a log; joins hold IDs in one.
 package tables
