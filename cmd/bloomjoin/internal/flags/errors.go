@@ -36,7 +36,7 @@ func SomeArguments(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return Usagef("no %s given (usage: %s)", what, useLine(cmd))
+		return Usagef("no %s given (usage: %s)", what, UseLine(cmd))
 	}
 }
 
