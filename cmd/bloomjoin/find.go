@@ -52,7 +52,7 @@ func (c *cli) findCmd() *cobra.Command {
 		f.BoolVar(&o.verify, "verify", false, "read the keys of these files, and count the rows that have it")
 	})
 	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.rowGroups, "row-groups", false, "name row groups, too, from 0")
+		f.BoolVar(&o.rowGroups, "row-groups", false, "name row groups, too, counted from 0")
 	})
 	flags.Complete(cmd, c.common())
 	return cmd

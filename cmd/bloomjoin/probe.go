@@ -68,8 +68,8 @@ func (c *cli) probeCmd() *cobra.Command {
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, not the row")
-		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, which are surely not in")
+		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, in place of the row")
+		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, surely not in the ID set")
 	})
 	flags.Exclusive(cmd, "mask", "invert")
 	of := c.common()

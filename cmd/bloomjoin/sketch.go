@@ -55,8 +55,8 @@ func (c *cli) sketchCmd() *cobra.Command {
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which estimates are off")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability that it is more")
+		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which estimates are too high")
+		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability that an estimate is off by more")
 		f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {

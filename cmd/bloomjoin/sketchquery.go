@@ -49,7 +49,7 @@ func (c *cli) sketchQueryCmd() *cobra.Command {
 		f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; repeatable")
 		f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; repeatable")
 		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with its rows have")
-		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share; exactly, if INPUTS are named")
+		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share; exactly with INPUTS")
 	})
 	return cmd
 }

@@ -46,7 +46,7 @@ func (c *cli) updateCmd() *cobra.Command {
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.add, "add", nil, "`IDS` to add, after the removals; repeatable")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` to remove, which must be in; repeatable")
+		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` to remove, all of which are in; repeatable")
 		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
 		o.ids.Add(f, "strings")
 	})

@@ -18,7 +18,7 @@ type Directory struct {
 // Add adds the flags.
 func (o *Directory) Add(f *pflag.FlagSet) {
 	f.BoolVar(&o.prune, "prune", false, "remove outputs of inputs that are gone")
-	f.StringVar(&o.idsChanged, "ids-changed", "", "`WHAT` rerun or keep outputs made with other IDs")
+	f.StringVar(&o.idsChanged, "ids-changed", "", "`WHAT` outputs made with other IDs: rerun or keep")
 	f.BoolVar(&o.noCommit, "no-commit", false, "leave the last step to bloomjoin commit")
 	AddManifestDir(f, &o.manifests)
 }

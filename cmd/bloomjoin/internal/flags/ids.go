@@ -55,15 +55,15 @@ func delimiterOf(s string) (byte, error) {
 func (o *IDs) Add(f *pflag.FlagSet, defaultType string) {
 	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` of text IDs: lines, csv, tsv or ndjson")
 	f.StringVar(&o.delimiter, "delimiter", "", "`C` between CSV fields, as ';' or tab (default ',')")
-	f.BoolVar(&o.noHeader, "no-header", false, "CSV and TSV have no names: columns are 1, 2, …")
+	f.BoolVar(&o.noHeader, "no-header", false, "CSV or TSV without a header: columns are 1, 2, …")
 	f.StringVar(&o.KeyType, "key-type", "", "`TYPE` of text keys, as int64 or uuid (default: "+defaultType+")")
 	AddEncoding(f, &o.Encoding)
-	f.BoolVar(&o.SkipBad, "skip-bad", false, "skip bad lines of text IDs, and name them")
+	f.BoolVar(&o.SkipBad, "skip-bad", false, "skip bad lines of text IDs, at most half, and name them")
 }
 
 // AddEncoding adds --encoding.
 func AddEncoding(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "encoding", "", "`NAME` of text: latin1, windows-1252, utf-16, utf-16le, utf-16be")
+	f.StringVar(to, "encoding", "", "`NAME` of text: latin1, windows-1252, utf-16, utf-16le, utf-16be (default utf-8)")
 }
 
 // CheckEncoding checks the value of --encoding.

@@ -25,9 +25,9 @@ type Layout struct {
 func (o *Layout) Add(f *pflag.FlagSet) {
 	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` to keep, as a,b (default: all); repeatable")
 	f.StringVar(&o.schema, "schema", "", "`MODE` for files that differ: per-file, strict or union")
-	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` of Parquet with the schema to write")
+	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file with the schema to write")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` snappy, zstd, gzip, brotli, lz4 or none")
-	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` up to which small inputs share a file of OUT/")
+	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` of files in OUT/ that small inputs share")
 	f.StringVar(&o.empty, "empty", "skip", "`MODE` for inputs without a row: skip, or write to OUT/")
 	o.AddInt96(f)
 }

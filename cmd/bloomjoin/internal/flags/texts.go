@@ -2,7 +2,7 @@ package flags
 
 // Descriptions of flags of several verbs.
 const (
-	NormalizeHelp = "`RULES` for comparing: trim, lower, uuid, url, url-host"
+	NormalizeHelp = "`RULES` for strings: trim, lower, uuid, url, url-host"
 	StrictHelp    = "fail if false positives or keys are too many, instead of warning"
 	TempDirHelp   = "`DIR` for what exceeds --memory (default: the system's)"
 )

@@ -104,7 +104,7 @@ func leadsTo(text, address string) string {
 	case !isPage || strings.Contains(page, "/"):
 		return " (" + repository + "/" + strings.TrimPrefix(page, "../") + ")"
 	default:
-		return " (help " + name + ")"
+		return " (guide " + name + ")"
 	}
 }
 
@@ -112,7 +112,7 @@ func leadsTo(text, address string) string {
 // does not suffice. The first row is the head.
 func table(lines []string, width int) string {
 	var rows [][]string
-	var widths, least []int // of the columns: as they are, and the longest word
+	var widths, least []int // of the columns: as they are, and at least
 	for _, line := range lines {
 		if rule.MatchString(line) {
 			continue
@@ -125,7 +125,7 @@ func table(lines []string, width int) string {
 			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
 			for word := range strings.FieldsSeq(cells[i]) {
-				least[i] = max(least[i], utf8.RuneCountInString(word))
+				least[i] = max(least[i], min(utf8.RuneCountInString(word), width/2)) // an address sticks out
 			}
 		}
 		rows = append(rows, cells)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -60,11 +61,12 @@ func listTopics(width int) string {
 		column = max(column, len(name))
 	}
 	for _, name := range names {
-		line := fmt.Sprintf("  %-*s  %s", column, name, summary(topicPage(name)))
-		if short := strings.SplitAfter(words.Fold("", "", line[2+column:], width-2-column-2), "\n"); len(short) > 2 {
-			line = line[:2+column] + "  " + strings.TrimSpace(short[0]) + " …"
+		text := summary(topicPage(name))
+		if room := width - column - 4; utf8.RuneCountInString(text) > room {
+			text, _, _ = strings.Cut(words.Fold("", "", text, room-2), "\n")
+			text += " …"
 		}
-		b.WriteString(line + "\n")
+		fmt.Fprintf(&b, "  %-*s  %s\n", column, name, text)
 	}
 	return b.String()
 }

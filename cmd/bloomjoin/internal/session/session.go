@@ -50,7 +50,7 @@ type Session struct {
 func (c *Session) CommonFlags(root *cobra.Command) {
 	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
 	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
-		f.StringVar(&c.memory, "memory", "", "`SIZE` budget, as 3GiB (default: 90 % of what there is)")
+		f.StringVar(&c.memory, "memory", "", "`SIZE` budget, as 3GiB (default: nine tenths of all)")
 		f.IntVar(&c.Threads, "threads", 0, "`N` workers (default: one a processor)")
 	})
 	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
