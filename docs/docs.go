@@ -1,9 +1,9 @@
-// Package docs holds the guides, which the command prints: bloomjoin help TOPIC.
+// Package docs has the guides that bloomjoin help prints.
 package docs
 
 import "embed"
 
-// Pages are the guides, in Markdown.
+// Pages are Markdown.
 //
 //go:embed *.md
 var Pages embed.FS

@@ -23,14 +23,11 @@ func Command(s *session.Session) *cobra.Command {
 		Use:   "help [COMMAND | TOPIC | flags | topics]",
 		Short: "Print the help of a command, or a guide",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			if len(args) == 0 || args[0] == guideWord {
+			switch {
+			case len(args) == 0:
+				names = append(known(cmd.Root()), "flags", "topics", guideWord)
+			case args[0] == guideWord:
 				names = topicNames()
-			}
-			if len(args) == 0 {
-				for _, sub := range flags.Ordered(cmd.Root()) {
-					names = append(names, sub.Name())
-				}
-				names = append(names, "flags", "topics", guideWord)
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
@@ -59,11 +56,6 @@ func Of(cmd *cobra.Command, width int, all bool) string {
 	var b strings.Builder
 	local := cmd.LocalNonPersistentFlags()
 	local.SortFlags = false
-	for _, name := range []string{"help", flags.AllFlag} {
-		if f := local.Lookup(name); f != nil {
-			f.Hidden = true
-		}
-	}
 	guide, common := cmd.Annotations[flags.GuideMark], cmd.Annotations[flags.CommonMark]
 	if all && common != "" {
 		fmt.Fprintf(&b, "Flags of %s:\n%s", cmd.CommandPath(), groups(local, width))
@@ -139,7 +131,7 @@ func chosen(cmd *cobra.Command, mark string) (all []*pflag.Flag) {
 func groups(all *pflag.FlagSet, width int) string {
 	under := map[string][]*pflag.Flag{}
 	all.VisitAll(func(f *pflag.Flag) {
-		if h := flags.Heading(f); !f.Hidden {
+		if h := flags.Heading(f); !f.Hidden && !strings.HasPrefix(f.Name, "help") {
 			under[h] = append(under[h], f)
 		}
 	})

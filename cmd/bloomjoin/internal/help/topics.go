@@ -3,6 +3,7 @@ package help
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -15,6 +16,9 @@ import (
 
 // guideWord comes before a topic that has the name of a command: help guide join.
 const guideWord = "guide"
+
+// sentence matches the first sentence of a text, or its part before a colon.
+var sentence = regexp.MustCompile(`^.*?([.?:]( |$)|$)`)
 
 // topicNames returns the names of the guides: those of the pages, without .md.
 func topicNames() (names []string) {
@@ -31,20 +35,25 @@ func topicPage(name string) string {
 	return string(page)
 }
 
+// known returns the names of the guides and commands.
+func known(root *cobra.Command) []string {
+	names := topicNames()
+	for _, sub := range flags.Ordered(root) {
+		names = append(names, sub.Name())
+	}
+	return names
+}
+
 // findTopic returns the Markdown of the guide that the arguments of help name.
 func findTopic(root *cobra.Command, args []string) (page string, err error) {
-	name, known := args[0], topicNames()
+	name := args[0]
 	if name == guideWord && len(args) > 1 {
 		name = args[1]
-	} else {
-		for _, sub := range flags.Ordered(root) {
-			known = append(known, sub.Name())
-		}
 	}
 	if page = topicPage(name); page != "" {
 		return page, nil
 	}
-	if near := words.Meant(name, known); near != "" {
+	if near := words.Meant(name, known(root)); near != "" {
 		return "", flags.Usagef("unknown command or topic %s (did you mean %s?)", name, near)
 	}
 	return "", flags.Usagef("unknown command or topic %s (bloomjoin help lists the commands, bloomjoin help topics the guides)", name)
@@ -80,11 +89,5 @@ func summary(page string) string {
 	if first == "" || strings.Contains("|#-<!", first[:1]) || strings.HasPrefix(first, "```") {
 		return title
 	}
-	first = inline(first)
-	for _, end := range []string{". ", "? ", ": "} {
-		if i := strings.Index(first, end); i >= 0 {
-			first = first[:i+1]
-		}
-	}
-	return strings.TrimRight(title, "?") + ": " + strings.TrimSuffix(first, ":")
+	return strings.TrimRight(title, "?") + ": " + strings.TrimRight(sentence.FindString(inline(first)), ": ")
 }

@@ -21,27 +21,18 @@ const (
 
 // Width returns the width of text on standard output.
 func (c *Session) Width() int {
-	if f := c.screen(); f != nil {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+	if c.screen != nil {
+		if width, _, err := term.GetSize(int(c.screen.Fd())); err == nil && width > 0 {
 			return min(width, widestLines)
 		}
 	}
 	return plainWidth
 }
 
-// screen returns standard output if it is a terminal.
-func (c *Session) screen() *os.File {
-	if data, ok := c.Stdout.(*interruptibleWriter); ok && c.Shown {
-		f, _ := data.w.(*os.File)
-		return f
-	}
-	return nil
-}
-
 // Page prints text on standard output: on a terminal by the program that PAGER names, or
 // less. If that cannot be run or fails, the text is printed as it is.
 func (c *Session) Page(ctx context.Context, text string) error {
-	if f := c.screen(); f != nil && c.pager(ctx, f, text) == nil {
+	if c.screen != nil && c.pager(ctx, text) == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -52,7 +43,7 @@ func (c *Session) Page(ctx context.Context, text string) error {
 }
 
 // pager shows text by a pager.
-func (c *Session) pager(ctx context.Context, screen *os.File, text string) error {
+func (c *Session) pager(ctx context.Context, text string) error {
 	command := []string{"less"}
 	if given, ok := os.LookupEnv("PAGER"); ok {
 		command = strings.Fields(given)
@@ -61,7 +52,7 @@ func (c *Session) pager(ctx context.Context, screen *os.File, text string) error
 		return exec.ErrNotFound
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), screen, c.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), c.screen, c.Stderr
 	if os.Getenv("LESS") == "" {
 		cmd.Env = append(os.Environ(), "LESS=FX") // quit if the text fits, and leave it on the screen
 	}

@@ -35,7 +35,10 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
-		s := &Session{Stdout: &interruptibleWriter{ctx: ctx, w: screen}, Stderr: os.Stderr, Shown: c.terminal}
+		s := &Session{Stdout: &interruptibleWriter{ctx: ctx, w: screen}, Stderr: os.Stderr}
+		if c.terminal {
+			s.screen = screen
+		}
 		if err := s.Page(ctx, text); err != nil {
 			t.Errorf("%s: %v", c.about, err)
 		}

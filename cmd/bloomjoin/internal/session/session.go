@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"io"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Session struct {
 	Stdout, Stderr io.Writer
 	terminal       io.Writer               // standard error, without escaping
 	Shown          bool                    // standard output is a terminal
+	screen         *os.File                // which is this
 	cancel         context.CancelCauseFunc // ends the run
 
 	Stored        storage.Storage // see Store
