@@ -46,7 +46,7 @@ func (c *cli) findCmd() *cobra.Command {
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.find(cmd, &o, args) },
 	}
 	flags.Group(cmd.Flags(), flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.keys, "key", nil, "`VALUE` to find; several columns as CSV; repeatable")
+		f.StringArrayVar(&o.keys, "key", nil, "`VALUE` key to find; several columns as CSV; repeatable")
 	})
 	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
 		f.BoolVar(&o.verify, "verify", false, "read the keys of these files, and count the rows that have it")

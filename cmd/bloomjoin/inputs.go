@@ -55,10 +55,10 @@ func (c *cli) inputsCmd() *cobra.Command {
 		o.inputs.Add(f)
 		o.inputs.AddLog(f)
 		f.BoolVar(&o.text, "text", false, "list text files, too")
-		f.StringVar(&o.format, "ids-format", "", "`FORMAT` of text IDs: lines, csv, tsv or ndjson")
+		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
 		flags.AddEncoding(f, &o.encoding)
 		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named")
-		f.StringVar(&o.update, "update", "", "`OLD` list, whose unchanged files are not opened")
+		f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
 	})
 	flags.Group(all, flags.GroupKeys, o.index.add)
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {

@@ -71,7 +71,7 @@ func (c *cli) joinCmd() *cobra.Command {
 		c.AddForce(f)
 		o.layout.Add(f)
 		f.Lookup("columns").Usage = columnsHelp
-		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` for ID columns whose name the log has, too")
+		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` suffix of ID columns whose name the log has, too")
 		o.inputs.AddOutput(f)
 		o.dir.Add(f)
 		f.StringVar(&o.format, "format", "", flags.FormatHelp)
@@ -83,7 +83,7 @@ func (c *cli) joinCmd() *cobra.Command {
 }
 
 // columnsHelp is the usage of --columns of join and plan.
-const columnsHelp = "`COLUMNS` to keep, as a,log.b,ids.b (default: all); repeatable"
+const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.b; repeatable"
 
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
@@ -107,7 +107,7 @@ func (o *joinFlags) addJoin(f *pflag.FlagSet) {
 	f.StringVar(&o.typ, "type", "semi", "`TYPE` semi, anti, inner, left, right or full")
 	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
 	f.StringVar(&o.filter, "filter", "", "`FILE` a filter built from these IDs")
-	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` of false positives of the filter, as 0.01 or 1%")
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter, as 0.01 or 1%")
 }
 
 // fprBound is a measured false-positive rate with its bounds.

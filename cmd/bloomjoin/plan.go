@@ -49,9 +49,9 @@ func (c *cli) planCmd() *cobra.Command {
 		o.layout.AddInt96(f)
 	})
 	flags.Group(all, flags.GroupPlan, func(f *pflag.FlagSet) {
-		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` at which a worker receives, as 500MB/s")
-		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` at which it joins that")
-		f.IntVar(&o.workers, "workers", 1, "`N` workers that each get the filter")
+		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 500MB/s")
+		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast it joins that")
+		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
 		f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
 	})
 	c.completePlan(cmd, &o)

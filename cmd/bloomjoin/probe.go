@@ -63,7 +63,7 @@ func (c *cli) probeCmd() *cobra.Command {
 		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` of the key; COL::TYPE casts (default: as in the filter)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 		o.keys.Add(f)
 	})

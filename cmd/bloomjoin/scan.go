@@ -58,7 +58,7 @@ func (c *cli) scanCmd() *cobra.Command {
 		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` of the key; COL::TYPE casts (default: as in the filter)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 		o.keys.Add(f)
 		o.layout.AddMissingKey(f)

@@ -38,8 +38,8 @@ func (c *cli) sizeCmd() *cobra.Command {
 	}
 	flags.Group(cmd.Flags(), flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Var(&o.keys, "keys", "`N` distinct keys, as 5000000 or 1e9")
-		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` of false positives, as 0.01 or 1%")
-		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit in place of --fpr, as 64MiB")
+		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
+		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
 	})
 	flags.Exclusive(cmd, "fpr", "max-size")
 	flags.Complete(cmd, c.common())

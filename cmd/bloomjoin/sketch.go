@@ -50,13 +50,13 @@ func (c *cli) sketchCmd() *cobra.Command {
 		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` of the key; COL::TYPE casts")
-		f.StringVar(&o.weight, "weight", "", "`COLUMN` of integers to add up (default: 1 a row)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
+		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up (default: 1 a row)")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which estimates are too high")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability that an estimate is off by more")
+		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` error of estimates, as a share of the total")
+		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of a larger error")
 		f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {

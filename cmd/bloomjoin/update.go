@@ -45,13 +45,13 @@ func (c *cli) updateCmd() *cobra.Command {
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.add, "add", nil, "`IDS` to add, after the removals; repeatable")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` to remove, all of which are in; repeatable")
+		f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
+		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
 		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
 		o.ids.Add(f, "strings")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` of the key; COL::TYPE casts (default: as in the filter)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; FILTER stays as it is")

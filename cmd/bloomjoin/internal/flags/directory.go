@@ -25,7 +25,7 @@ func (o *Directory) Add(f *pflag.FlagSet) {
 
 // AddManifestDir adds --manifest-dir.
 func AddManifestDir(f *pflag.FlagSet, dir *string) {
-	f.StringVar(dir, "manifest-dir", "", "`DIR` for the manifests of OUT/ (default OUT.bloomjoin)")
+	f.StringVar(dir, "manifest-dir", "", "`DIR` directory of OUT/'s manifests (default OUT.bloomjoin)")
 }
 
 // Fill checks the flags and copies them to the output.

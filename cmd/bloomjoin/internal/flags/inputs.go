@@ -31,7 +31,7 @@ func (o *Inputs) Add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` skip matching files; repeatable")
 	f.BoolVar(&o.uncommitted, "uncommitted", false, "read unfinished outputs, too")
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: name=value directories are columns; or off")
-	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` of these columns, as dt:date")
+	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date")
 }
 
 // AddFrom adds the flag that takes the place of arguments.
@@ -46,7 +46,7 @@ func (o *Inputs) AddLog(f *pflag.FlagSet) {
 
 // AddOutput adds the flags of verbs that write an output for each input.
 func (o *Inputs) AddOutput(f *pflag.FlagSet) {
-	f.StringVar(&o.base, "base", "", "`DIR` of the inputs that OUT/ mirrors")
+	f.StringVar(&o.base, "base", "", "`DIR` directory of inputs that OUT/ mirrors")
 }
 
 // Fill checks the flags and copies them to the options.
@@ -107,7 +107,7 @@ func (o *Inputs) CheckTypes(names []string, files int) error {
 	return nil
 }
 
-const filesFromHelp = "`FILE` with the names of inputs, or a list of inputs; or -"
+const filesFromHelp = "`FILE` read the inputs' names, or a list of inputs; or -"
 
 // Arguments checks that inputs are named by arguments or by --files-from.
 func (o *Inputs) Arguments(what string) cobra.PositionalArgs {

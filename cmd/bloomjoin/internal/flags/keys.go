@@ -19,7 +19,7 @@ type Keys struct {
 // Add adds the flags.
 func (o *Keys) Add(f *pflag.FlagSet) {
 	f.BoolVar(&o.IgnoreCase, "ignore-case", false, "ignore the case of column names")
-	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` for values that COL::TYPE cannot cast: error, null")
+	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that COL::TYPE cannot cast: error, or null")
 }
 
 // Check checks the flags before any input is opened. columns are the key columns

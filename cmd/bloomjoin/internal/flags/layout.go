@@ -23,23 +23,23 @@ type Layout struct {
 
 // Add adds the flags of verbs that write rows.
 func (o *Layout) Add(f *pflag.FlagSet) {
-	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` to keep, as a,b (default: all); repeatable")
-	f.StringVar(&o.schema, "schema", "", "`MODE` for files that differ: per-file, strict or union")
+	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` columns to keep, as a,b; repeatable")
+	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union")
 	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file with the schema to write")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` snappy, zstd, gzip, brotli, lz4 or none")
-	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` of files in OUT/ that small inputs share")
-	f.StringVar(&o.empty, "empty", "skip", "`MODE` for inputs without a row: skip, or write to OUT/")
+	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` size of files in OUT/ that small inputs share")
+	f.StringVar(&o.empty, "empty", "skip", "`MODE` inputs without a row: skip, or write to OUT/")
 	o.AddInt96(f)
 }
 
 // AddMissingKey adds --missing-key.
 func (o *Layout) AddMissingKey(f *pflag.FlagSet) {
-	f.StringVar(&o.MissingKey, "missing-key", "error", "`MODE` for files without the key: error or skip-file")
+	f.StringVar(&o.MissingKey, "missing-key", "error", "`MODE` files without the key: error or skip-file")
 }
 
 // AddInt96 adds --int96.
 func (o *Layout) AddInt96(f *pflag.FlagSet) {
-	f.StringVar(&o.int96, "int96", "us", "`UNIT` of rewritten INT96 timestamps: us or ns")
+	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of rewritten INT96 timestamps: us or ns")
 }
 
 // Int96Nanos reports whether INT96 timestamps keep nanoseconds.

@@ -20,7 +20,7 @@ type Where struct {
 
 // Add adds the flag.
 func (o *Where) Add(f *pflag.FlagSet) {
-	f.Var(o, "where", "`CONDITION` log rows to keep, as \"n > 0\"; repeatable")
+	f.Var(o, "where", "`CONDITION` keep log rows that satisfy it, as \"n > 0\"; repeatable")
 }
 
 // String implements pflag.Value: one condition.

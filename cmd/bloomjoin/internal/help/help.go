@@ -36,7 +36,7 @@ func Command(s *session.Session) *cobra.Command {
 			switch {
 			case slices.Equal(args, []string{"flags"}):
 				return s.Page(cmd.Context(), "Flags of all commands:\n"+groups(cmd.Root().PersistentFlags(), s.Width()))
-			case slices.Equal(args, []string{"topics"}):
+			case slices.Equal(args, []string{"topics"}), slices.Equal(args, []string{guideWord}):
 				return s.Page(cmd.Context(), listTopics(s.Width()))
 			case err == nil && of.HasParent() || len(args) == 0:
 				of.InitDefaultHelpFlag()

@@ -52,14 +52,14 @@ type Session struct {
 func (c *Session) CommonFlags(root *cobra.Command) {
 	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
 	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
-		f.StringVar(&c.memory, "memory", "", "`SIZE` budget, as 3GiB (default: nine tenths of all)")
-		f.IntVar(&c.Threads, "threads", 0, "`N` workers (default: one a processor)")
+		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of all)")
+		f.IntVar(&c.Threads, "threads", 0, "`N` number of workers (default: one a processor)")
 	})
 	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
 		f.BoolVar(&c.JSON, "json", false, "end with a JSON object of the figures")
-		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages: text, or json (an object a line)")
+		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` format of messages: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
-		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` between lines of progress, as 200ms")
+		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.Verbose, "verbose", false, "report how each file was read, and which were skipped")
 	})
