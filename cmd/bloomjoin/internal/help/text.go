@@ -62,9 +62,10 @@ func Text(markdown string, width int) string {
 			i = end - 1
 			continue
 		}
-		if line == "" {
+		if line == "" || text == "" && strings.HasPrefix(line, "    ") { // code without a fence
 			flush()
-			b.WriteByte('\n')
+			b.WriteString(line + "\n")
+			continue
 		}
 		text = strings.TrimSpace(text + " " + strings.TrimSpace(line))
 	}

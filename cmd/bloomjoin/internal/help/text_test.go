@@ -15,6 +15,7 @@ func TestText(t *testing.T) {
 		{"bold, but not in code", "**Never** `a**b`", "Never `a**b`\n"},
 		{"lists", "1. one two three four five six seven\n2. b\n   c\n  - d", "1. one two three four five six\n   seven\n2. b c\n  - d\n"},
 		{"code", "a\n\n<!-- ci: run -->\n```sh\n# no title\n\n| **x** |\n```\nb", "a\n\n    # no title\n\n    | **x** |\nb\n"},
+		{"code without a fence", "a\n\n    **b**   c\n    d\n\n- e\n    f", "a\n\n    **b**   c\n    d\n\n- e f\n"},
 		{"a table", "| a | |\n|---|--:|\n| `b\\|c` | one two three four five six |\n| d |\n", "a\n-----  -----------------------\n`b|c`  one two three four five\n       six\nd\n"},
 		{"an empty head cell", "| | b |\n|---|---|\n| c | d |", "   b\n-  -\nc  d\n"},
 	} {
