@@ -97,7 +97,8 @@ type Plan struct {
 // confidence of 99 %.
 type Estimate struct{ Value, Low, High float64 }
 
-// MarshalJSON returns all figures of the plan as docs/plan.md describes them:
+// MarshalJSON returns all figures of the plan, as in
+// https://github.com/bloomjoin/bloomjoin/blob/main/docs/plan.md:
 // the costs of each strategy, what is known of both sides, the sample, the filter,
 // what a distributed join would shuffle, and advice if filtering or this program
 // gains little.

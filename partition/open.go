@@ -79,8 +79,9 @@ type OpenOptions struct {
 	// line that needs more than Memory is an error that wraps fault.ErrMemory.
 	Memory int64
 	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
-	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
-	// rows for which it is true: no reader sees others. [File.Rows] still counts all
+	// AND country IN ('DE', 'FR')", see
+	// https://github.com/bloomjoin/bloomjoin/blob/main/docs/where.md. The files have only
+	// the rows for which it is true: no reader sees others. [File.Rows] still counts all
 	// rows that are stored. Text has no condition.
 	Where string
 	// Base is the directory that outputs mirror: a file's Rel is its path below it.

@@ -26,7 +26,7 @@ type knownFacts struct {
 }
 
 func addAgainst(f *pflag.FlagSet, to *[]string) {
-	f.StringArrayVar(to, "against", nil, "`KNOWN` files of known good keys, of which none is to pass the filter by mistake; may be repeated")
+	f.StringArrayVar(to, "against", nil, "`KNOWN` good keys, none of which may pass by mistake; repeatable")
 }
 
 // openKnown opens the files of --against, none of which may be the output. It returns their

@@ -48,11 +48,11 @@ func (c *cli) buildCmd() *cobra.Command {
 	var o buildFlags
 	cmd := &cobra.Command{
 		Use:   "build [--key COL[,COL]] [flags] -o FILTER IDS...",
-		Short: "Turn an ID set into a filter, or a shard of it into a partial filter",
+		Short: "Turn an ID set, or a shard of it, into a filter",
 		Example: `  bloomjoin build --key user_id -o users.bjf ids/
   zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
-		Annotations: flags.Docs("commands.md#build"),
+		Annotations: flags.Help("filters", "output", "key key-type ids-format files-from include exclude shard fpr max-size kind expect capacity dry-run force"),
 		Args:        o.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.from != "" {
@@ -72,29 +72,29 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), a,b; cast as COL::TYPE; not needed for one ID a line")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as a,b or user.id; COL::TYPE casts")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
-		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
-		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom, exact or counting (keys can be removed)")
-		f.BoolVar(&o.multiset, "multiset", false, "in a counting filter, count every addition of a key (default: a key counts once)")
-		f.StringVar(&o.from, "from", "", "`FILTER` make a Bloom filter from this counting filter, in place of IDs")
-		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` of a Bloom filter: auto, split-256 (faster), split-512 (smaller below 0.1 %)")
-		f.Var(&o.expect, "expect", "`N` upper bound on the number of keys (default: the number of rows); text with --shard needs it")
-		f.Var(&o.capacity, "capacity", "`N` leave room for N distinct keys, for later unions")
+		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
+		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
+		f.StringVar(&o.kind, "kind", "auto", "`KIND` auto, bloom, exact or counting")
+		f.BoolVar(&o.multiset, "multiset", false, "count every addition of a key (counting filters)")
+		f.StringVar(&o.from, "from", "", "`FILTER` counting filter to convert, in place of IDs")
+		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
+		f.Var(&o.expect, "expect", "`N` upper bound on keys; required for text with --shard")
+		f.Var(&o.capacity, "capacity", "`N` leave room for N keys")
 		addAgainst(f, &o.against)
-		f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` to store the smallest and largest key, with which scans skip data: on, off, auto (not of text and binary)")
+		f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` store the smallest and largest key: on, off or auto")
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
 		f.Lookup("no-key-range").Hidden = true
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; with --shard also a directory/")
 		c.AddForce(f)
-		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
-		f.BoolVar(&o.dryRun, "dry-run", false, "check the options and print the filter's size, without reading the IDs")
+		f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
+		f.BoolVar(&o.dryRun, "dry-run", false, "print the filter's size, without reading the IDs")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
@@ -343,9 +343,9 @@ func undivided(files []*source.File, s dataset.Shard) string {
 	case 0:
 		return ""
 	case 1:
-		return "one worker reads all of " + names[0] + ", which cannot be divided; see docs/workers.md"
+		return "one worker reads all of " + names[0] + ", which cannot be divided; see bloomjoin help workers"
 	}
-	return fmt.Sprintf("one worker each reads all of %d files that cannot be divided: %s; see docs/workers.md", len(names), firstNames(names))
+	return fmt.Sprintf("one worker each reads all of %d files that cannot be divided: %s; see bloomjoin help workers", len(names), firstNames(names))
 }
 
 // sameDivision reports whether a filter's inputs were divided like those of a plan.

@@ -48,40 +48,38 @@ func (c *cli) dedupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dedup --key COL[,COL] [--time COL --window 24h] [flags] [-o OUT] [FILE...]",
 		Short: "Drop rows whose key came before, in a stream or a log",
-		Long: `Drop rows whose key came before, in a stream or a log: the first of equal rows stays.
-Text and Arrow streams pass as they come; Parquet and Arrow files are copied. Without
---exact a few rows are wrongly dropped, at the rate of --fpr.`,
-		Example: `  tail -f clicks.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 10000
+		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Text and Arrow streams pass as they come; Parquet and Arrow files are copied. Without --exact a few rows are wrongly dropped, at the rate of --fpr.`,
+		Example: `  tail -f x.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 1e4
   bloomjoin dedup --key id -o unique.parquet clicks/
-  bloomjoin dedup --key id --expect 1e9 --state seen.state -o unique.csv clicks.csv`,
-		Annotations: flags.Docs("dedup.md"),
+  bloomjoin dedup --key id --expect 1e9 --state seen -o unique.csv clicks.csv`,
+		Annotations: flags.Help("dedup", "key", "time window expect rate fpr exact late format output state force"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.dedup(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringVar(&o.format, "format", "", "`FORMAT` of a stream: lines, csv, tsv, ndjson or arrow (default: by the name or the first bytes)")
+		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
-		f.StringVar(&o.time, "time", "", "`COLUMN` time of the rows (default: all rows are in one window)")
-		f.StringVar(&o.unit, "time-unit", "", "`UNIT` that a time of integers counts since 1970: s, ms, us or ns")
+		f.StringVar(&o.time, "time", "", "`COLUMN` time of the rows")
+		f.StringVar(&o.unit, "time-unit", "", "`UNIT` unit of integer times, since 1970: s, ms, us or ns")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
-		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, of which the oldest is dropped whole; at most 64")
-		f.Var(&o.expect, "expect", "`N` distinct keys in a window (default of files without --time: their number of rows)")
+		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
+		f.Var(&o.expect, "expect", "`N` distinct keys in a window")
 		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
-		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` of rows that may be wrongly dropped")
-		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: read the input again, and compare the keys themselves")
-		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows older than the window, too far ahead or without a time: keep, drop or error")
-		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` a row further ahead of the newest, in whole slots, does not move the window (default: any does)")
+		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` share of rows wrongly dropped")
+		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: read all twice, and compare keys")
+		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows outside the window: keep, drop or error")
+		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` how far one row may move the window ahead")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (default of streams: standard output)")
-		f.StringVar(&o.state, "state", "", "`FILE` what was read and written so far, for runs that continue")
-		f.DurationVar(&o.checkpoint, "checkpoint", time.Minute, "`DURATION` between commits of --state")
+		f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (the default of streams)")
+		f.StringVar(&o.state, "state", "", "`FILE` what came before, for runs that continue")
+		f.DurationVar(&o.checkpoint, "checkpoint", time.Minute, "`DURATION` time between commits of --state")
 		c.AddForce(f)
 	})
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })

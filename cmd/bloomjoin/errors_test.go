@@ -103,8 +103,8 @@ func comparePage(t *testing.T, name, want string) {
 		t.Fatal(err)
 	}
 	if string(old) != want {
-		t.Errorf("%s differs from what the command prints: %s\nIf the texts are right, rewrite it: go test ./cmd/bloomjoin -run TestErrors -update",
-			name, firstDifference(string(old), want))
+		t.Errorf("%s differs from what the command prints: %s\nIf the texts are right, rewrite it: go test ./cmd/bloomjoin -run %s -update",
+			name, firstDifference(string(old), want), t.Name())
 	}
 }
 

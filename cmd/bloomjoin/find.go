@@ -37,23 +37,22 @@ func (c *cli) findCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "find --key VALUE[,VALUE] INPUTS.jsonl",
 		Short: "Name the files that may hold a key, without opening them",
-		Long: `Name the files of a list that may hold a key, by the index of the list, which
-inputs --index writes. A file that is not named does not hold it.`,
+		Long:  `Name the files of a list that may hold a key, by the index of the list, which bloomjoin inputs --index writes. A file that is not named does not hold it.`,
 		Example: `  bloomjoin find --key 12345 inputs.jsonl
   bloomjoin find --key 12345 --key 678 --verify inputs.jsonl
-  bloomjoin find --key 12345 inputs.jsonl | bloomjoin scan --filter user.bjf --files-from - -o rows.parquet`,
-		Annotations: flags.Docs("find.md"),
+  bloomjoin find --key 12345 inputs.jsonl | bloomjoin inspect --files-from -`,
+		Annotations: flags.Help("find"),
 		Args:        flags.SomeArguments("INPUTS.jsonl"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.find(cmd, &o, args) },
 	}
 	flags.Group(cmd.Flags(), flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.keys, "key", nil, "`VALUE` the key to find; values of several columns are separated by commas; may be repeated")
+		f.StringArrayVar(&o.keys, "key", nil, "`VALUE` key to find; several columns as CSV; repeatable")
 	})
 	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.verify, "verify", false, "read the keys of these files, and name those that hold one, with the number of rows")
+		f.BoolVar(&o.verify, "verify", false, "read the keys of these files, and count the rows that have it")
 	})
 	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.rowGroups, "row-groups", false, "name the row groups, too, counted from 0")
+		f.BoolVar(&o.rowGroups, "row-groups", false, "name row groups, too, counted from 0")
 	})
 	flags.Complete(cmd, c.common())
 	return cmd

@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/docs"
 	"github.com/bloomjoin/bloomjoin/internal/house"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -28,7 +31,7 @@ func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
 	}
 	n := 0
 	for _, cmd := range all {
-		if cmd.Annotations[flags.DocsMark] != "" {
+		if cmd.Annotations[flags.GuideMark] != "" {
 			f(cmd)
 			n++
 		}
@@ -38,51 +41,74 @@ func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
 	}
 }
 
-// Every command's help has a summary line, three examples, grouped flags with a
-// line each, and an existing page of documentation.
+// Every command's help fits a screen: a summary line, three examples, a guide that is
+// there, and flags, which --help-all has in groups. No line is too wide.
 func TestHelp(t *testing.T) {
 	words := 0
-	eachVerb(t, func(cmd *cobra.Command) {
-		if n := strings.Count(cmd.Example, "\n") + 1; n != 3 {
-			t.Errorf("%s: %d examples, want 3", cmd.Name(), n)
-		}
-		page, _, _ := strings.Cut(cmd.Annotations[flags.DocsMark], "#")
-		if _, err := os.Stat(filepath.Join("..", "..", page)); err != nil {
-			t.Error(err)
-		}
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Name == "help" {
-				return
-			}
-			value, what := flags.Value(f)
-			if h := flags.Heading(f); h == flags.GroupOthers || !slices.Contains(flags.Groups, h) {
-				t.Errorf("%s --%s: group %q", cmd.Name(), f.Name, h)
-			}
-			if (value == "") != (f.Value.Type() == "bool") || what == "" || len(what) > 110 || strings.ContainsAny(what, "`\n") {
-				t.Errorf("%s --%s: value %q, description %q", cmd.Name(), f.Name, value, what)
-			}
-		})
+	count := func(t *testing.T, args ...string) string {
+		t.Helper()
 		var out, said bytes.Buffer
-		if code := run(append(verb(cmd), "--help"), nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
-			t.Errorf("%s --help: exit code %d: %s", cmd.Name(), code, &said)
+		if code := run(args, nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
+			t.Errorf("%s: exit code %d: %s", args, code, &said)
 		}
-		for _, want := range []string{"Usage:\n  " + cmd.Parent().CommandPath() + " " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", " help flags\n", "\nMore: docs/"} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s --help: no %q in\n%s", cmd.Name(), want, &out)
+		for line := range strings.Lines(out.String()) {
+			if utf8.RuneCountInString(line) > 81 {
+				t.Errorf("%s: a line of more than 80 characters: %s", args, line)
 			}
 		}
 		words += len(strings.Fields(out.String()))
+		return out.String()
+	}
+	eachVerb(t, func(cmd *cobra.Command) {
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
+			if n := strings.Count(cmd.Example, "\n") + 1; n != 3 {
+				t.Errorf("%d examples, want 3", n)
+			}
+			if _, err := docs.Pages.ReadFile(cmd.Annotations[flags.GuideMark] + ".md"); err != nil {
+				t.Error(err)
+			}
+			shown := count(t, append(verb(cmd), "--help")...)
+			if n := strings.Count(shown, "\n"); n > 40 {
+				t.Errorf("%d lines, want a screen of 40 at most (name fewer flags in flags.Help)", n)
+			}
+			for _, want := range []string{"\nUsage:\n  " + cmd.CommandPath() + " ", "\nExamples:\n" + cmd.Example + "\n", " help flags\nGuide: bloomjoin help "} {
+				if !strings.Contains(shown, want) {
+					t.Errorf("no %q in\n%s", want, shown)
+				}
+			}
+			first := strings.Fields(cmd.Annotations[flags.RequiredMark] + " " + cmd.Annotations[flags.CommonMark])
+			all := shown
+			if len(first) > 0 {
+				all = count(t, append(verb(cmd), "--help-all")...)
+			}
+			cmd.Flags().VisitAll(func(f *pflag.Flag) {
+				if strings.HasPrefix(f.Name, "help") || f.Hidden {
+					return
+				}
+				value, what := flags.Value(f)
+				if h := flags.Heading(f); h == flags.GroupOthers || !slices.Contains(flags.Groups, h) {
+					t.Errorf("--%s: group %q", f.Name, h)
+				}
+				if (value == "") != (f.Value.Type() == "bool") || what == "" || len(what) > 70 || strings.ContainsAny(what, "`\n") {
+					t.Errorf("--%s: value %q, description %q", f.Name, value, what)
+				}
+				has := regexp.MustCompile(`(?m)^ .* --` + regexp.QuoteMeta(strings.TrimSuffix(f.Name+" "+value, " ")) + `(  |$)`).MatchString
+				if !has(all) || has(shown) != (len(first) == 0 || slices.Contains(first, f.Name)) {
+					t.Errorf("--%s: want it in --help-all, and in --help if it is required or common", f.Name)
+				}
+			})
+			for _, name := range first {
+				if cmd.Flags().Lookup(name) == nil {
+					t.Errorf("there is no flag --%s", name)
+				}
+			}
+		})
 	})
-	var out, said bytes.Buffer
-	if code := run([]string{"--help"}, nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
-		t.Errorf("--help: exit code %d: %s", code, &said)
+	count(t, "--help")
+	if shown := count(t, "help", "flags"); !strings.Contains(shown, "--memory SIZE") {
+		t.Errorf("help flags: %s", shown)
 	}
-	words += len(strings.Fields(out.String()))
-	out.Reset()
-	if code := run([]string{"help", "flags"}, nil, &out, &said); code != session.ExitDone || !strings.Contains(out.String(), "--memory SIZE") {
-		t.Errorf("help flags: exit code %d: %s%s", code, &out, &said)
-	}
-	house.Check(t, house.HelpWords, words+len(strings.Fields(out.String())))
+	house.Check(t, house.HelpWords, words)
 }
 
 // The flags in a command's examples exist.
@@ -177,16 +203,21 @@ func TestSuggestions(t *testing.T) {
 		{"join --idz x", "unknown flag --idz (did you mean --ids?)"},
 		{"join --stratgy auto", "did you mean --strategy?"},
 		{"join --require 3", "did you mean --require-rows?"},
-		{"join --xyzzy", "bloomjoin join --help lists the flags"},
-		{"join -x", "unknown flag -x (bloomjoin join --help lists the flags)"},
+		{"join --xyzzy", "bloomjoin join --help-all lists the flags"},
+		{"join -x", "unknown flag -x (bloomjoin join --help-all lists the flags)"},
 		{"-help", "need two dashes, as --help"},
 		{"join -type inner", "need two dashes"},
 		{"joim --ids x", "unknown command joim (did you mean join?)"},
 		{"joim --help", "unknown command joim (did you mean join?)"},
-		{"help joim", "unknown command joim (did you mean join?)"},
+		{"help joim", "unknown command or topic joim (did you mean join?)"},
+		{"help guide joim", "unknown command or topic joim (did you mean join?)"},
+		{"help wher", "unknown command or topic wher (did you mean where?)"},
+		{"help frobnicate", "bloomjoin help topics the guides"},
+		{"join --help-al", "did you mean --help-all?"},
 		{"join --key k", "unknown flag --key (did you mean --on?)"},
 		{"scan --on k", "unknown flag --on (did you mean --key?)"},
-		{"scan --require-rows 3", "unknown flag --require-rows (it belongs to bloomjoin join; bloomjoin scan --help lists the flags)"},
+		{"scan --require-rows 3", "unknown flag --require-rows (it belongs to bloomjoin join; bloomjoin scan --help-all lists the flags)"},
+		{"size -x", "bloomjoin size --help lists the flags"},
 		{"join --type inne --ids a --on k -o o.parquet l", "--type inne: want semi, anti, inner, left, right or full (did you mean inner?)"},
 		{"build --kind blom --key k -o f i.csv", "did you mean bloom?"},
 		{"join --ids", "--ids needs a value: --ids IDS"},

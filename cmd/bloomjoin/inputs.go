@@ -41,13 +41,11 @@ func (c *cli) inputsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inputs [--update OLD] [--index COL[,COL]] -o INPUTS.jsonl LOGS...",
 		Short: "List the inputs once, so that no worker has to open them all",
-		Long: `List the inputs: paths, sizes, identities, row groups, and the columns in their
-paths. Commands with --files-from INPUTS.jsonl list no directory, and open only
-what they read.`,
+		Long:  `List the inputs: paths, sizes, identities, row groups, and the columns in their paths. Commands with --files-from INPUTS.jsonl list no directory, and open only what they read.`,
 		Example: `  bloomjoin inputs -o inputs.jsonl logs/
   bloomjoin inputs --update inputs.jsonl -o inputs.jsonl logs/
   bloomjoin inputs --index user_id -o inputs.jsonl logs/`,
-		Annotations: flags.Docs("inputs.md#lists-of-inputs"),
+		Annotations: flags.Help("inputs", "output", "update index index-fpr files-from include exclude text allow-empty force"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.inputs(cmd, &o, args) },
 	}
@@ -56,11 +54,11 @@ what they read.`,
 		o.inputs.AddFrom(f)
 		o.inputs.Add(f)
 		o.inputs.AddLog(f)
-		f.BoolVar(&o.text, "text", false, "list text files, too: CSV, TSV, NDJSON, one ID a line")
-		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+		f.BoolVar(&o.text, "text", false, "list text files, too")
+		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
 		flags.AddEncoding(f, &o.encoding)
-		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named, as Spark does")
-		f.StringVar(&o.update, "update", "", "`OLD` an earlier list: files that it has, and that have not changed, are not opened")
+		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named")
+		f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
 	})
 	flags.Group(all, flags.GroupKeys, o.index.add)
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -266,7 +264,7 @@ type indexFlags struct {
 const defaultIndexFPR = 0.01
 
 func (o *indexFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&o.key, "index", "", "`COLUMNS` also write FILE.index, by which find, scan and join know which files may hold a key")
+	f.StringVar(&o.key, "index", "", "`COLUMNS` write FILE.index, too: which files may hold a key")
 	flags.AddRate(f, &o.fpr, "index-fpr", defaultIndexFPR, "`RATE` false-positive rate of each filter in the index")
 	f.BoolVar(&o.rowGroups, "index-row-groups", false, "index row groups, too")
 	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)

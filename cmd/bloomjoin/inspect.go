@@ -35,11 +35,11 @@ func (c *cli) inspectCmd() *cobra.Command {
 	var from flags.Inputs
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
-		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
+		Short: "Describe filters, Parquet and Arrow files, or check them",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
-		Annotations: flags.Docs("commands.md#inspect"),
+		Annotations: flags.Help("cli"),
 		Args:        from.Arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if compare {
@@ -54,8 +54,8 @@ func (c *cli) inspectCmd() *cobra.Command {
 		flags.AddManifestDir(f, &manifests)
 	})
 	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&check, "check", false, "read and verify all of each file, and of what a manifest lists; exit code 1 if anything is damaged")
-		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
+		f.BoolVar(&check, "check", false, "read and verify every byte; exit with 1 if anything is damaged")
+		f.BoolVar(&compare, "compare", false, "count the keys of two filters: in both, and in each alone")
 	})
 	flags.Exclusive(cmd, "check", "compare")
 	flags.Exclusive(cmd, "compare", "shard")

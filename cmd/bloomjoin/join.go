@@ -42,16 +42,16 @@ func (c *cli) joinCmd() *cobra.Command {
 		Short: "Join a log with an ID set exactly",
 		Long: `Join a log, the left side, with an ID set, the right side.
 
-  semi   log rows whose key is in the ID set, each once (the default)
+  semi   log rows whose key is in the ID set, each once
   anti   log rows whose key is not in the ID set, or is NULL
   inner  pairs of a log row and an ID with the same key
   left   inner, and log rows without an ID
   right  inner, and IDs without a log row
   full   left and right`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
-  bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
-  bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
-		Annotations: flags.Docs("commands.md#join"),
+  bloomjoin join --ids airports.csv --on origin=iata --type inner -o out/ logs/
+  bloomjoin join --ids users.parquet --on user_id --count --type anti logs/`,
+		Annotations: flags.Help("join", "ids on output", "type where columns count shard ids-format key-type files-from include exclude force require-rows max-kept"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
@@ -67,11 +67,11 @@ func (c *cli) joinCmd() *cobra.Command {
 	flags.Group(all, flags.GroupJoin, o.addJoin)
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-		f.BoolVar(&o.count, "count", false, "print the number of rows of the answer, and write nothing")
+		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
 		c.AddForce(f)
 		o.layout.Add(f)
 		f.Lookup("columns").Usage = columnsHelp
-		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` appended to the name of an ID column if the log has one of that name")
+		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` suffix of ID columns whose name the log has, too")
 		o.inputs.AddOutput(f)
 		o.dir.Add(f)
 		f.StringVar(&o.format, "format", "", flags.FormatHelp)
@@ -83,11 +83,11 @@ func (c *cli) joinCmd() *cobra.Command {
 }
 
 // columnsHelp is the usage of --columns of join and plan.
-const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all); may be repeated"
+const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.b; repeatable"
 
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
+	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` a file, directory, pattern or -; repeatable")
 	o.text.Add(f, "the log's")
 	o.inputs.AddFrom(f)
 	o.inputs.Add(f)
@@ -97,17 +97,17 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 
 // addKeys adds the flags for keys, which plan has, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
-	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; commas between pairs; COL::TYPE casts")
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; COL::TYPE casts")
 	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	o.keys.Add(f)
 }
 
 // addJoin adds the flags for the join, which plan has, too.
 func (o *joinFlags) addJoin(f *pflag.FlagSet) {
-	f.StringVar(&o.typ, "type", "semi", "`TYPE` type of join: semi, anti, inner, left, right or full")
+	f.StringVar(&o.typ, "type", "semi", "`TYPE` semi, anti, inner, left, right or full")
 	f.StringVar(&o.strategy, "strategy", "auto", "`STRATEGY` auto, exact, lookup, broadcast, reverse or shuffle")
-	f.StringVar(&o.filter, "filter", "", "`FILE` a filter that was built from these IDs (default: one is built where it helps)")
-	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%, of the filter that is built (default: by the number of IDs)")
+	f.StringVar(&o.filter, "filter", "", "`FILE` a filter built from these IDs")
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate of the filter, as 0.01 or 1%")
 }
 
 // fprBound is a measured false-positive rate with its bounds.

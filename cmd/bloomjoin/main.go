@@ -11,7 +11,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -25,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/help"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
@@ -70,7 +70,8 @@ func (c *cli) root() *cobra.Command {
 		Short: "Keep the rows of a huge log whose key is in an ID set, and join them",
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
   bloomjoin plan --ids users.parquet --on user_id logs/
-  bloomjoin build --key user_id -o users.bjf ids/ && bloomjoin scan --filter users.bjf -o candidates/ logs/`,
+  bloomjoin build --key user_id -o users.bjf ids/
+  bloomjoin scan --filter users.bjf -o candidates/ logs/`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -80,8 +81,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetVersionTemplate("bloomjoin {{.Version}}\n")
 	root.SetFlagErrorFunc(flags.Error)
 	root.SetHelpFunc(c.help)
-	root.SetHelpCommand(flags.HelpCommand())
-	root.SetUsageFunc(flags.PrintUsage)
+	root.SetHelpCommand(help.Command(&c.Session))
 	c.CommonFlags(root)
 	sketch := c.sketchCmd()
 	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.updateCmd(), c.scanCmd(), c.probeCmd(), c.dedupCmd(), sketch, c.commitCmd(), c.inputsCmd(), c.findCmd(), c.inspectCmd(), c.sizeCmd(), &cobra.Command{
@@ -94,6 +94,7 @@ func (c *cli) root() *cobra.Command {
 		},
 	})
 	for _, cmd := range append(slices.Concat(root.Commands(), sketch.Commands()), root) {
+		flags.AddHelpAll(cmd)
 		flags.AtMostOnce(cmd.Flags())
 		flags.AtMostOnce(cmd.PersistentFlags())
 	}
@@ -125,8 +126,5 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 			return
 		}
 	}
-	what := cmp.Or(cmd.Long, cmd.Short+".")
-	fmt.Fprintln(cmd.OutOrStdout(), what)
-	fmt.Fprintln(cmd.OutOrStdout())
-	_ = flags.PrintUsage(cmd) // the writer remembers a failure, see session
+	_, _ = io.WriteString(c.Stdout, help.Of(cmd, c.Width(), cmd.Flags().Changed(flags.AllFlag))) // the writer remembers a failure
 }

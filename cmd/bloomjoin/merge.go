@@ -45,27 +45,27 @@ func (c *cli) mergeCmd() *cobra.Command {
 	var o mergeFlags
 	cmd := &cobra.Command{
 		Use:   "merge [--partial | --union | --intersect | --difference | --subtract] -o FILTER FILTER...",
-		Short: "Merge partial filters or sketches into a finished one, or combine finished ones",
+		Short: "Merge partial filters or sketches, or combine finished ones",
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
-  bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
-		Annotations: flags.Docs("commands.md#merge"),
+  bloomjoin merge --union --strict -o tuesday.bjf monday.bjf new.bjf`,
+		Annotations: flags.Help("filters"),
 		Args:        flags.SomeArguments("FILTER"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger partial filter")
-		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
-		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
+		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger one")
+		f.BoolVar(&o.union, "union", false, "keep keys that any finished filter has")
+		f.BoolVar(&o.intersect, "intersect", false, "keep keys that all finished filters have")
 		addAgainst(f, &o.against)
-		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
-		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of the other counting filters from the first, which must have them")
+		f.BoolVar(&o.difference, "difference", false, "keep keys of the first exact filter that no other has")
+		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of other counting filters from the first")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter or sketch to write")
 		c.AddForce(f)
-		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
+		f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
 	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtract", "against")

@@ -32,14 +32,11 @@ func (c *cli) planCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --ids IDS --on LOGCOL[=IDCOL][,...] [flags] LOGS...",
 		Short: "Estimate a join: rows, strategy, cost, and what a filter saves",
-		Long: `Estimate a join without doing it: how many rows have an ID, which strategy join
-takes and why, what each would cost, what a filter saves in a distributed join,
-and when another tool would do as well. It reads a sample of the log's keys and
-all IDs' keys. Bounds hold with a confidence of 99 %.`,
+		Long:  `Estimate a join without doing it: how many rows have an ID, which strategy join takes and why, what each costs, and what a filter saves in a distributed join. It reads all IDs' keys and a sample of the log's. Bounds hold with a confidence of 99 %.`,
 		Example: `  bloomjoin plan --ids users.parquet --on user_id logs/
   bloomjoin plan --ids airports.csv --on origin=iata --type inner flights/
-  bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
-		Annotations: flags.Docs("plan.md"),
+  bloomjoin plan --ids users.parquet --on user_id --workers 200 logs/`,
+		Annotations: flags.Help("plan", "ids on", "type where columns filter fpr ids-format key-type files-from include exclude network scan-speed workers sample"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
@@ -52,10 +49,10 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 		o.layout.AddInt96(f)
 	})
 	flags.Group(all, flags.GroupPlan, func(f *pflag.FlagSet) {
-		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 10Gbit/s or 500MB/s")
-		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast a worker joins what it received")
-		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that each get the filter")
-		f.IntVar(&o.runs, "sample", 512, "`N` number of runs of 2,048 rows of the log to look at")
+		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 500MB/s")
+		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast it joins that")
+		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
+		f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
 	})
 	c.completePlan(cmd, &o)
 	return cmd

@@ -49,30 +49,27 @@ func (c *cli) probeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe --filter FILTER [--key COL[,COL]] [--mask | --invert] [FILE]",
 		Short: "Pass on the lines or rows that a filter lets through, as they come",
-		Long: `Pass on the lines or rows that a filter lets through, as they come: one key a line, CSV,
-NDJSON, or an Arrow stream, from standard input or a file, to standard output in the same
-format. What has come is answered before more is waited for, so that a program can ask a
-process that keeps running.`,
+		Long:  `Pass on the lines or rows that a filter lets through, as they come: one key a line, CSV, TSV, NDJSON, or an Arrow stream, from standard input or a file. Each is answered before the next is waited for, so a program can ask a process that keeps running.`,
 		Example: `  bloomjoin probe --filter bad-urls.bjf urls.txt >suspects.txt
   tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
-  producer | bloomjoin probe --filter users.bjf --key user_id::int64 --mask | consumer`,
-		Annotations: flags.Docs("stdin.md#ask-a-filter"),
+  bloomjoin probe --filter users.bjf --key user_id::int64 --mask <rows.arrows`,
+		Annotations: flags.Help("stdin"),
 		Args:        oneInput,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.probe(cmd.Context(), &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		f.StringVar(&o.format, "format", "", "`FORMAT` of input and output: lines, csv, tsv, ndjson or arrow (a stream) (default: by the name or the first bytes)")
+		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the rows; COL::TYPE casts (default: the names in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp+", as the filter was built")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 		o.keys.Add(f)
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.mask, "mask", false, "write whether each row passes: 1 or 0 a line, of NDJSON true or false, of Arrow a column may_match")
-		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, which are certainly not in the ID set, or have no key")
+		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, in place of the row")
+		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, surely not in the ID set")
 	})
 	flags.Exclusive(cmd, "mask", "invert")
 	of := c.common()

@@ -40,13 +40,11 @@ func (c *cli) scanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan --filter FILTER [--key COL[,COL]] [flags] -o OUT LOGS...",
 		Short: "Copy the rows of a log that a filter lets through",
-		Long: `Copy the rows of a log that a filter lets through. No row whose key is in the ID
-set is missing; a Bloom filter lets a few others through, too. For exact answers
-use bloomjoin join.`,
+		Long:  `Copy the rows of a log that a filter lets through. No row whose key is in the ID set is missing; a Bloom filter lets a few others through, too. For exact answers use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
-		Annotations: flags.Docs("commands.md#scan"),
+		Annotations: flags.Help("outputs", "filter output", "key match no-match where columns count shard files-from include exclude force schema"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
@@ -60,20 +58,20 @@ use bloomjoin join.`,
 		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log; COL::TYPE casts (default: the names in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp+", as the filter was built")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 		o.keys.Add(f)
 		o.layout.AddMissingKey(f)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; may be repeated")
-		f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
-		f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
-		f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; may be repeated")
+		f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
+		f.BoolVar(&o.all, "all", false, "keep rows that pass all filters (the default)")
+		f.BoolVar(&o.any, "any", false, "keep rows that pass any filter")
+		f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; repeatable")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-		f.BoolVar(&o.count, "count", false, "count the rows, and write nothing")
+		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
 		c.AddForce(f)
 		o.layout.Add(f)
 		o.inputs.AddOutput(f)

@@ -32,14 +32,14 @@ func (c *cli) sizeCmd() *cobra.Command {
 		Example: `  bloomjoin size --keys 1e10 --fpr 1e-4
   bloomjoin size --keys 50000000 --max-size 64MiB
   bloomjoin size --keys 1e9 --json`,
-		Annotations: flags.Docs("filters.md"),
+		Annotations: flags.Help("filters"),
 		Args:        flags.NoArguments,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return c.size(cmd, &o) },
 	}
 	flags.Group(cmd.Flags(), flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Var(&o.keys, "keys", "`N` number of distinct keys, as 5000000 or 1e9")
-		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1% (default: by the number of keys)")
-		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
+		f.Var(&o.keys, "keys", "`N` distinct keys, as 5000000 or 1e9")
+		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
+		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
 	})
 	flags.Exclusive(cmd, "fpr", "max-size")
 	flags.Complete(cmd, c.common())

@@ -37,9 +37,9 @@ func (c *cli) sketchCmd() *cobra.Command {
 		Use:   "sketch --key COL[,COL] [flags] -o SKETCH INPUTS...",
 		Short: "Count how often keys occur, in little memory; sketch query asks",
 		Example: `  bloomjoin sketch --key user_id -o users.bjs logs/
-  bloomjoin sketch --key user_id --weight bytes --shard 3/16 -o part-3.bjs logs/
+  bloomjoin sketch --key user_id --shard 3/16 -o part-3.bjs logs/
   bloomjoin sketch --key ts --range -o times.bjs logs/`,
-		Annotations: flags.Docs("sketches.md"),
+		Annotations: flags.Help("sketches", "key output", "weight range epsilon delta files-from include exclude shard force"),
 		Args:        o.inputs.Arguments("INPUTS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketch(cmd, &o, args) },
 	}
@@ -50,17 +50,17 @@ func (c *cli) sketchCmd() *cobra.Command {
 		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as for build; cast as COL::TYPE")
-		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers, 0 or more, to add up (default: 1 for each row)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
+		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up (default: 1 a row)")
 		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	})
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` of the total by which an estimate may be too high")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability that it is more")
-		f.BoolVar(&o.ranges, "range", false, "count ranges of integers, dates or timestamps, too; about 50 times as large")
+		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` error of estimates, as a share of the total")
+		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of a larger error")
+		f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the sketch to write; with --shard also a directory/ of partial ones")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the sketch to write; with --shard also a directory/")
 		c.AddForce(f)
 	})
 	cmd.AddCommand(c.sketchQueryCmd())

@@ -39,17 +39,17 @@ func (c *cli) sketchQueryCmd() *cobra.Command {
 		Example: `  bloomjoin sketch query --value 42 --value 43 users.bjs
   bloomjoin sketch query --inner orders.bjs users.bjs
   bloomjoin sketch query --heavy 0.01 users.bjs logs/`,
-		Annotations: flags.Docs("sketches.md"),
+		Annotations: flags.Help("sketches"),
 		Args:        flags.SomeArguments("SKETCH"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketchQuery(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) { o.inputs.Add(f) })
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; may be repeated")
-		f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; may be repeated")
-		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with that sketch's rows have")
-		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share of the total; with INPUTS, which are read again, exactly")
+		f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; repeatable")
+		f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; repeatable")
+		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with its rows have")
+		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share; exactly with INPUTS")
 	})
 	return cmd
 }

@@ -37,8 +37,8 @@ func TestUndividedText(t *testing.T) {
 		note string
 	}{
 		{[]string{plain}, ""},
-		{[]string{plain, zip}, "one worker reads all of " + zip + " (gzip), which cannot be divided; see docs/workers.md"},
-		{[]string{one, plain, zip}, "one worker each reads all of 2 files that cannot be divided: " + zip + " (gzip), " + one + " (a single zstd frame); see docs/workers.md"},
+		{[]string{plain, zip}, "one worker reads all of " + zip + " (gzip), which cannot be divided; see bloomjoin help workers"},
+		{[]string{one, plain, zip}, "one worker each reads all of 2 files that cannot be divided: " + zip + " (gzip), " + one + " (a single zstd frame); see bloomjoin help workers"},
 	} {
 		var parts []string
 		rows, shares := 0.0, 0

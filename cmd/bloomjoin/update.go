@@ -35,28 +35,26 @@ func (c *cli) updateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update [--remove IDS]... [--add IDS]... -o NEW FILTER",
 		Short: "Remove keys from a counting filter, then add others",
-		Long: `Remove keys from a counting filter, then add others. A set ignores an added key that
-seems to be in: if that is a false positive, later removals may lose the key. A multiset
-(build --multiset) counts every addition.`,
+		Long:  `Remove keys from a counting filter, then add others. A set ignores an added key that seems to be in: if that is a false positive, later removals may lose the key. A multiset (build --multiset) counts every addition.`,
 		Example: `  bloomjoin update --add new.txt -o tuesday.bjf monday.bjf
   bloomjoin update --remove gone.txt --add new.txt -o new.bjf old.bjf
   bloomjoin update --remove gone.parquet --key user_id -o new.bjf old.bjf`,
-		Annotations: flags.Docs("filters.md#counting-filters"),
+		Annotations: flags.Help("filters", "output", "add remove ignore-missing key key-type ids-format force"),
 		Args:        flags.SomeArguments("FILTER"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.update(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.add, "add", nil, "`IDS` keys to add, after the removals: file, directory, pattern or -; may be repeated")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` keys to remove; any that is certainly not in is an error; may be repeated")
-		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip keys to remove that are certainly not in")
+		f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
+		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
+		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
 		o.ids.Add(f, "strings")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the IDs; COL::TYPE casts (default: the names in the filter)")
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; FILTER stays as it is")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; FILTER stays as it is")
 		c.AddForce(f)
 	})
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })

@@ -139,10 +139,11 @@ var order = []string{
 	"filterbuild sketch",
 	"join",
 	".",
-	"storage/cloud",
+	"storage/cloud docs",
 	"cmd/bloomjoin/internal/words",
 	"cmd/bloomjoin/internal/flags",
 	"cmd/bloomjoin/internal/session",
+	"cmd/bloomjoin/internal/help",
 	"cmd",
 }
 

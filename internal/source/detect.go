@@ -18,6 +18,9 @@ import (
 // TextFormats maps text formats to package text's.
 var TextFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
 
+// stdinGuide says how rows in other formats can be a log.
+const stdinGuide = "https://github.com/bloomjoin/bloomjoin/blob/main/docs/stdin.md"
+
 // detect finds the format by the first bytes and the name; given is the format of text. Text is
 // recognised by its name only, so that a damaged Parquet file is not read as text.
 func detect(src storage.Reader, e storage.Object, given dataset.Format) (dataset.Format, error) {
@@ -121,7 +124,7 @@ func notRows(name string, head []byte) error {
 			WithHint("decompress it first")
 	case "an ORC file", "an Avro file", "a ZIP archive, as of Excel":
 		return faults.Unsupported(fault.At{File: name}, "%s; want Parquet or Arrow", kind).
-			WithHint("convert it to Parquet, or to an Arrow stream on standard input: docs/stdin.md shows how")
+			WithHint("convert it to Parquet, or to an Arrow stream on standard input: see " + stdinGuide)
 	}
 	return nil
 }

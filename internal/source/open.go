@@ -168,7 +168,7 @@ func openStdin(opts Opening) (*File, error) {
 				WithHint("check that the program that writes it has not failed")
 		}
 		e := faults.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "something else")
-		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
+		return nil, e.WithHint("name a Parquet or Arrow file, or write one with DuckDB or pyarrow: see " + stdinGuide)
 	}
 	if f.format = opts.TextFormat; f.format == "" {
 		f.format = dataset.Lines

@@ -64,7 +64,7 @@ def test_every_flag_is_a_parameter(verb: str) -> None:
         subprocess.run(
             [_process.binary(), *args], check=True, capture_output=True, text=True
         ).stdout
-        for args in ((verb, "--help"), ("help", "flags"))
+        for args in ((verb, "--help-all"), ("help", "flags"))
     )
     flags = set(re.findall(r"^ +(?:-\w, |    )--([a-z0-9-]+)", shown, re.M))
     assert len(flags) > 8

@@ -14,8 +14,8 @@ _R = TypeVar("_R", bound="Report")
 class Report:
     """What a run did.
 
-    ``raw`` is the whole report of the command, whose fields docs/commands.md
-    describes; the others are its most used ones.
+    ``raw`` is the whole report of the command, as with --json; the others are its
+    most used fields.
     """
 
     seconds: float = 0.0
@@ -221,7 +221,7 @@ class Inspection(Report):
 
     @property
     def files(self) -> tuple[Mapping[str, Any], ...]:
-        """The facts about each file, as docs/commands.md describes them."""
+        """The facts about each file, as ``bloomjoin inspect --json`` prints them."""
         return tuple(self.raw.get("files") or ())
 
     @property

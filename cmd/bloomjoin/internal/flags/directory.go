@@ -17,15 +17,15 @@ type Directory struct {
 
 // Add adds the flags.
 func (o *Directory) Add(f *pflag.FlagSet) {
-	f.BoolVar(&o.prune, "prune", false, "in a directory, remove the outputs of inputs that are gone")
-	f.StringVar(&o.idsChanged, "ids-changed", "", "`WHAT` in a directory, rerun or keep outputs that were made with other IDs (default: an error)")
-	f.BoolVar(&o.noCommit, "no-commit", false, "in a directory, leave the last step to bloomjoin commit")
+	f.BoolVar(&o.prune, "prune", false, "remove outputs of inputs that are gone")
+	f.StringVar(&o.idsChanged, "ids-changed", "", "`WHAT` outputs made with other IDs: rerun or keep")
+	f.BoolVar(&o.noCommit, "no-commit", false, "leave the last step to bloomjoin commit")
 	AddManifestDir(f, &o.manifests)
 }
 
 // AddManifestDir adds --manifest-dir.
 func AddManifestDir(f *pflag.FlagSet, dir *string) {
-	f.StringVar(dir, "manifest-dir", "", "`DIR` directory for the manifests of OUT/ (default: OUT.bloomjoin beside it)")
+	f.StringVar(dir, "manifest-dir", "", "`DIR` directory of OUT/'s manifests (default OUT.bloomjoin)")
 }
 
 // Fill checks the flags and copies them to the output.

@@ -36,7 +36,7 @@ func SomeArguments(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return Usagef("no %s given (usage: %s)", what, useLine(cmd))
+		return Usagef("no %s given (usage: %s)", what, UseLine(cmd))
 	}
 }
 
@@ -77,14 +77,14 @@ func Error(cmd *cobra.Command, err error) error {
 		value, _ := Value(f)
 		return Usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
 	}
-	return Usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
+	return Usagef("%w (%s)", err, listsFlags(cmd))
 }
 
 // unknownFlag returns the error for a flag that the command does not have. It
 // suggests the nearest flag of the command, or names the commands that have it.
 func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	name := unknown.GetSpecifiedName()
-	lists := cmd.CommandPath() + " --help lists the flags"
+	lists := listsFlags(cmd)
 	if short := unknown.GetSpecifiedShortnames(); short != "" {
 		if len(short) > 1 {
 			lists = "only -h, -o and -v are single letters; others need two dashes, as --help"
@@ -104,6 +104,15 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		return Usagef("unknown flag --%s (did you mean --%s?)", name, near)
 	}
 	return Usagef("unknown flag --%s (%s)", name, lists)
+}
+
+// listsFlags says what lists all flags of a command.
+func listsFlags(cmd *cobra.Command) string {
+	name := "help"
+	if cmd.Annotations[CommonMark] != "" {
+		name = AllFlag
+	}
+	return cmd.CommandPath() + " --" + name + " lists the flags"
 }
 
 // commandsWith returns the names of the commands that have a flag.

@@ -1,8 +1,6 @@
 package flags
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -53,142 +51,52 @@ func Heading(f *pflag.Flag) string {
 	return GroupOthers
 }
 
-// DocsMark is the command annotation that names its page of documentation.
-const DocsMark = "docs"
+// Annotations of commands: the guide, and the flags that --help lists, in this order.
+const (
+	GuideMark    = "guide"
+	RequiredMark = "required"
+	CommonMark   = "common"
+)
 
-// Docs returns the annotation for a page in docs/.
-func Docs(page string) map[string]string { return map[string]string{DocsMark: "docs/" + page} }
-
-// HelpCommand returns the command that prints the help of another.
-func HelpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND | flags]",
-		Short: "Print the help of a command, or the flags of all commands",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				for _, sub := range Ordered(cmd.Root()) {
-					names = append(names, sub.Name())
-				}
-			}
-			return append(names, "flags"), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if slices.Equal(args, []string{"flags"}) {
-				return printCommon(cmd)
-			}
-			of, rest, err := cmd.Root().Find(args)
-			if err == nil && !of.HasParent() {
-				err = CheckCommand(of, rest)
-			}
-			if err != nil {
-				return err
-			}
-			of.InitDefaultHelpFlag()
-			return of.Help()
-		},
+// Help returns the annotations of a command: its guide, a page of docs, and the names of
+// the flags that --help lists, which should fill no more than a screen. The first of two
+// lists has those that are always given. Without lists --help lists all flags, as
+// --help-all does for every command.
+func Help(guide string, flags ...string) map[string]string {
+	marks := map[string]string{GuideMark: guide}
+	for i, names := range flags {
+		marks[[]string{RequiredMark, CommonMark}[i]] = names
 	}
+	return marks
 }
 
-// PrintUsage prints a command's syntax, its most common invocations, its verbs, and
-// its flags in groups.
-func PrintUsage(cmd *cobra.Command) error {
-	var b strings.Builder
-	b.WriteString("Usage:\n")
-	if !cmd.HasParent() || cmd.HasAvailableSubCommands() && cmd.Annotations[DocsMark] == "" {
-		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
-	} else {
-		fmt.Fprintf(&b, "  %s\n", useLine(cmd))
-	}
-	if cmd.Example != "" {
-		fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
-	}
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString("\nCommands:\n")
-		for _, sub := range Ordered(cmd) {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(&b, "  %-11s %s\n", sub.Name(), sub.Short)
-			}
-		}
-	}
-	local := cmd.LocalNonPersistentFlags()
-	local.SortFlags = false
-	if help := local.Lookup("help"); help != nil {
-		help.Hidden = true
-	}
-	writeGroups(&b, local)
-	switch page := cmd.Annotations[DocsMark]; {
-	case page != "":
-		fmt.Fprintf(&b, "\n--memory, --threads, --json, --quiet and others: %s help flags\nMore: %s\n", cmd.Root().Name(), page)
-	case cmd.HasAvailableSubCommands():
-		fmt.Fprintf(&b, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
-		if !cmd.HasParent() {
-			b.WriteString("The pages of docs/ are at https://github.com/bloomjoin/bloomjoin.\n")
-		}
-	}
-	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
-	return err
+// AllFlag is the name of the flag that prints all flags.
+const AllFlag = "help-all"
+
+// AddHelpAll adds --help-all to a command.
+func AddHelpAll(cmd *cobra.Command) {
+	cmd.Flags().VarPF(helpAll{cmd}, AllFlag, "", "print all flags").NoOptDefVal = "true"
 }
 
-// printCommon prints the flags of all commands.
-func printCommon(cmd *cobra.Command) error {
-	var b strings.Builder
-	b.WriteString("Flags of all commands:\n")
-	writeGroups(&b, cmd.Root().PersistentFlags())
-	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
-	return err
-}
+// helpAll is the value of --help-all. It sets --help, which cobra handles before it checks
+// arguments.
+type helpAll struct{ cmd *cobra.Command }
 
-// writeGroups lists flags under their headings.
-func writeGroups(b *strings.Builder, all *pflag.FlagSet) {
-	groups := map[string]*pflag.FlagSet{}
-	all.VisitAll(func(f *pflag.Flag) {
-		h := Heading(f)
-		if groups[h] == nil {
-			groups[h] = pflag.NewFlagSet(h, pflag.ContinueOnError)
-			groups[h].SortFlags = false
-		}
-		groups[h].AddFlag(f)
-	})
-	for _, h := range Groups {
-		if g := groups[h]; g != nil && g.HasAvailableFlags() {
-			fmt.Fprintf(b, "\n%s:\n", h)
-			writeFlags(b, g)
-		}
-	}
-}
+// String implements pflag.Value.
+func (h helpAll) String() string { return "false" }
 
-// useLine returns the syntax of a command.
-func useLine(cmd *cobra.Command) string {
+// Set implements pflag.Value.
+func (h helpAll) Set(s string) error { return h.cmd.Flags().Set("help", s) }
+
+// Type implements pflag.Value.
+func (h helpAll) Type() string { return "bool" }
+
+// UseLine returns the syntax of a command.
+func UseLine(cmd *cobra.Command) string {
 	if cmd.HasParent() {
 		return cmd.Parent().CommandPath() + " " + cmd.Use
 	}
 	return cmd.Use
-}
-
-// writeFlags lists the flags of a group: name, kind of value, and what it does.
-func writeFlags(w io.Writer, g *pflag.FlagSet) {
-	var lines [][2]string
-	width := 0
-	g.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		name := "    --" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", --" + f.Name
-		}
-		value, what := Value(f)
-		if value != "" {
-			name += " " + value
-		}
-		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "0s" && f.DefValue != "false" && f.DefValue != "[]" {
-			what += " (default " + f.DefValue + ")"
-		}
-		lines, width = append(lines, [2]string{name, what}), max(width, len(name))
-	})
-	for _, l := range lines {
-		fmt.Fprintf(w, "  %-*s  %s\n", width, l[0], l[1])
-	}
 }
 
 // Value splits the usage of a flag into the kind of its value, which is in

@@ -53,17 +53,17 @@ func delimiterOf(s string) (byte, error) {
 
 // Add adds the flags. Help shows defaultType as the default of --key-type.
 func (o *IDs) Add(f *pflag.FlagSet, defaultType string) {
-	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson (default: as the name says, else lines)")
-	f.StringVar(&o.delimiter, "delimiter", "", "`C` character between the fields of CSV, as ';' or tab (default ',')")
-	f.BoolVar(&o.noHeader, "no-header", false, "CSV or TSV has no row of column names: columns are named 1, 2, …")
-	f.StringVar(&o.KeyType, "key-type", "", "`TYPE` type of the key in text IDs, as int64, uuid, date, 'decimal(18,2)' (default: "+defaultType+")")
+	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
+	f.StringVar(&o.delimiter, "delimiter", "", "`C` separator of CSV, as ';' or tab (default ',')")
+	f.BoolVar(&o.noHeader, "no-header", false, "CSV or TSV without a header: columns are 1, 2, …")
+	f.StringVar(&o.KeyType, "key-type", "", "`TYPE` type of text keys, as int64 (default: "+defaultType+")")
 	AddEncoding(f, &o.Encoding)
-	f.BoolVar(&o.SkipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
+	f.BoolVar(&o.SkipBad, "skip-bad", false, "skip bad lines of text IDs, at most half, and name them")
 }
 
 // AddEncoding adds --encoding.
 func AddEncoding(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "encoding", "", "`NAME` encoding of text IDs: latin1, windows-1252, utf-16le, utf-16be, utf-16 with a mark (default utf-8)")
+	f.StringVar(to, "encoding", "", "`NAME` utf-8 (default), latin1, windows-1252, utf-16, utf-16le or utf-16be")
 }
 
 // CheckEncoding checks the value of --encoding.

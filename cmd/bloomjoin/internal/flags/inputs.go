@@ -27,11 +27,11 @@ type Inputs struct {
 
 // Add adds the flags of all verbs that read files.
 func (o *Inputs) Add(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.include, "include", nil, "`GLOB` read only the files that match, as '*.parquet' or 'dt=2024-*/'; may be repeated")
-	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` leave out the files that match; may be repeated")
-	f.BoolVar(&o.uncommitted, "uncommitted", false, "read outputs that are not finished, too")
-	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
-	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
+	f.StringArrayVar(&o.include, "include", nil, "`GLOB` read only matching files, as '*.parquet'; repeatable")
+	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` skip matching files; repeatable")
+	f.BoolVar(&o.uncommitted, "uncommitted", false, "read unfinished outputs, too")
+	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: name=value directories are columns; or off")
+	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date")
 }
 
 // AddFrom adds the flag that takes the place of arguments.
@@ -41,12 +41,12 @@ func (o *Inputs) AddFrom(f *pflag.FlagSet) {
 
 // AddLog adds the flags of verbs that accept an empty log.
 func (o *Inputs) AddLog(f *pflag.FlagSet) {
-	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept a directory without data as a log without rows")
+	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept a directory without data")
 }
 
 // AddOutput adds the flags of verbs that write an output for each input.
 func (o *Inputs) AddOutput(f *pflag.FlagSet) {
-	f.StringVar(&o.base, "base", "", "`DIR` directory that OUT/ mirrors (default: the path before the first name=value directory)")
+	f.StringVar(&o.base, "base", "", "`DIR` directory of inputs that OUT/ mirrors")
 }
 
 // Fill checks the flags and copies them to the options.
@@ -107,7 +107,7 @@ func (o *Inputs) CheckTypes(names []string, files int) error {
 	return nil
 }
 
-const filesFromHelp = "`FILE` read the inputs' names from FILE, one a line, or a list that inputs wrote; - for standard input"
+const filesFromHelp = "`FILE` read the inputs' names, or a list of inputs; or -"
 
 // Arguments checks that inputs are named by arguments or by --files-from.
 func (o *Inputs) Arguments(what string) cobra.PositionalArgs {

@@ -18,8 +18,8 @@ type Keys struct {
 
 // Add adds the flags.
 func (o *Keys) Add(f *pflag.FlagSet) {
-	f.BoolVar(&o.IgnoreCase, "ignore-case", false, "find columns by name in upper or lower case")
-	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that do not fit COL::TYPE: error, or null to count them as NULL")
+	f.BoolVar(&o.IgnoreCase, "ignore-case", false, "ignore the case of column names")
+	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that COL::TYPE cannot cast: error, or null")
 }
 
 // Check checks the flags before any input is opened. columns are the key columns

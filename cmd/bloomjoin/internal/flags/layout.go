@@ -23,12 +23,12 @@ type Layout struct {
 
 // Add adds the flags of verbs that write rows.
 func (o *Layout) Add(f *pflag.FlagSet) {
-	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` columns to keep, as a,b (default: all); may be repeated")
-	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
-	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
-	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")
-	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` in a directory: small inputs share files of this size (default: a file per input)")
-	f.StringVar(&o.empty, "empty", "skip", "`MODE` in a directory: skip inputs without a row, or write files without rows for them")
+	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` columns to keep, as a,b; repeatable")
+	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union")
+	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file with the schema to write")
+	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` snappy, zstd, gzip, brotli, lz4 or none")
+	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` size of files in OUT/ that small inputs share")
+	f.StringVar(&o.empty, "empty", "skip", "`MODE` inputs without a row: skip, or write to OUT/")
 	o.AddInt96(f)
 }
 
@@ -39,7 +39,7 @@ func (o *Layout) AddMissingKey(f *pflag.FlagSet) {
 
 // AddInt96 adds --int96.
 func (o *Layout) AddInt96(f *pflag.FlagSet) {
-	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps in rewritten rows: us (all years) or ns (1677 to 2262)")
+	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of rewritten INT96 timestamps: us or ns")
 }
 
 // Int96Nanos reports whether INT96 timestamps keep nanoseconds.

@@ -20,9 +20,9 @@ type Require struct {
 
 // Add adds the flags.
 func (o *Require) Add(f *pflag.FlagSet) {
-	f.Int64Var(&o.rows, "require-rows", 0, "`N` exit code 2, and nothing published, if the answer has fewer rows")
-	f.StringVar(&o.idsMatched, "require-ids-matched", "", "`SHARE` the same if a smaller share of the IDs has a row, as 50%")
-	f.StringVar(&o.maxKept, "max-kept", "", "`SHARE` the same if a larger share of the log is kept, as 10%")
+	f.Int64Var(&o.rows, "require-rows", 0, "`N` exit with 2, publish nothing, if there are fewer rows")
+	f.StringVar(&o.idsMatched, "require-ids-matched", "", "`SHARE` the same, if fewer of the IDs have a row, as 50%")
+	f.StringVar(&o.maxKept, "max-kept", "", "`SHARE` the same, if more of the log is kept, as 10%")
 }
 
 // Conditions returns the conditions, checked against the type of the join and the output.

@@ -11,7 +11,7 @@ import (
 )
 
 // ShardHelp describes --shard.
-const ShardHelp = "`I/N` read part I of N, from 0; auto or auto/N: I, and without /N also N, from the batch system"
+const ShardHelp = "`I/N` part I of N, from 0; auto[/N]: by the batch system"
 
 // scheduler names the environment variables in which a batch system describes the
 // tasks of an array job.

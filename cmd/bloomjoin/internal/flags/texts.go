@@ -2,13 +2,13 @@ package flags
 
 // Descriptions of flags of several verbs.
 const (
-	NormalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower and one of uuid,url,url-host"
-	StrictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
-	TempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
+	NormalizeHelp = "`RULES` normalize strings: trim, lower, uuid, url, url-host"
+	StrictHelp    = "fail if false positives or keys are too many, instead of warning"
+	TempDirHelp   = "`DIR` directory for what exceeds --memory"
 )
 
 // Descriptions of flags that scan and join have.
 const (
-	OutputHelp = "`OUT` file.parquet or .arrow; directory/ for a file per input; - for an Arrow stream"
-	FormatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
+	OutputHelp = "`OUT` file.parquet, file.arrow, directory/ or - (a stream)"
+	FormatHelp = "`FORMAT` output format: parquet or arrow"
 )

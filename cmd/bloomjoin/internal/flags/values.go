@@ -59,7 +59,7 @@ func (o *once) Set(s string) error {
 }
 
 // repeatable is how the help of a flag says that it may be given several times.
-const repeatable = "; may be repeated"
+const repeatable = "; repeatable"
 
 // AtMostOnce wraps the values of the flags that may not be repeated.
 func AtMostOnce(flags *pflag.FlagSet) {

@@ -20,7 +20,7 @@ type Where struct {
 
 // Add adds the flag.
 func (o *Where) Add(f *pflag.FlagSet) {
-	f.Var(o, "where", "`CONDITION` leave out the log rows that do not satisfy it, as \"ts >= '2024-05-01' AND n > 0\"; may be repeated")
+	f.Var(o, "where", "`CONDITION` keep log rows that satisfy it, as \"n > 0\"; repeatable")
 }
 
 // String implements pflag.Value: one condition.

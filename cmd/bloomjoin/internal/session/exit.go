@@ -39,8 +39,8 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
 	c.Stdin, c.Stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
 	c.Stderr, c.terminal = words.Printable{Writer: stderr}, stderr
-	if f, ok := stdout.(*os.File); ok {
-		c.Shown = term.IsTerminal(int(f.Fd()))
+	if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		c.screen, c.Shown = f, true
 	}
 	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
 	c.jsonLog = wantsJSONLog(args)

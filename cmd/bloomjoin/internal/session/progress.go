@@ -23,7 +23,7 @@ const (
 )
 
 // progressHelp is the usage of --progress.
-const progressHelp = "`MODE` progress on standard error: auto (a bar on a terminal, else lines), lines or none"
+const progressHelp = "`MODE` auto (a bar on a terminal, else lines), lines or none"
 
 // meter counts the rows of one phase of a run and renders the progress. It is safe for
 // concurrent use.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"io"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Session struct {
 	Stdout, Stderr io.Writer
 	terminal       io.Writer               // standard error, without escaping
 	Shown          bool                    // standard output is a terminal
+	screen         *os.File                // which is this
 	cancel         context.CancelCauseFunc // ends the run
 
 	Stored        storage.Storage // see Store
@@ -50,16 +52,16 @@ type Session struct {
 func (c *Session) CommonFlags(root *cobra.Command) {
 	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
 	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
-		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of what the container or machine has)")
-		f.IntVar(&c.Threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
+		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of all)")
+		f.IntVar(&c.Threads, "threads", 0, "`N` number of workers (default: one a processor)")
 	})
 	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
-		f.BoolVar(&c.JSON, "json", false, "print a JSON object with the figures at the end")
-		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages on standard error: text, or json (an object a line)")
+		f.BoolVar(&c.JSON, "json", false, "end with a JSON object of the figures")
+		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` format of messages: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
-		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms or 1m")
+		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
-		f.BoolVar(&c.Verbose, "verbose", false, "print more: how each file was read, which files were passed over")
+		f.BoolVar(&c.Verbose, "verbose", false, "report how each file was read, and which were skipped")
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
@@ -76,7 +78,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 
 // AddForce adds the flag of verbs that write an output.
 func (c *Session) AddForce(f *pflag.FlagSet) {
-	f.BoolVar(&c.Force, "force", false, "replace an output that exists; in a directory, the outputs of the inputs named")
+	f.BoolVar(&c.Force, "force", false, "replace an output that exists")
 }
 
 func (c *Session) checkCommon() error {

@@ -30,7 +30,7 @@ func (c *Session) Store() storage.Storage {
 
 // addStore adds the flag for object stores.
 func (c *Session) addStore(f *pflag.FlagSet) {
-	f.StringArrayVar(&c.storeSettings, "store-option", nil, "`NAME=VALUE` setting for URLs, as region=eu-central-1 (docs/stores.md); may be repeated")
+	f.StringArrayVar(&c.storeSettings, "store-option", nil, "`NAME=VALUE` setting for URLs, as region=eu-central-1; repeatable")
 }
 
 // CheckStore sets the options of the store from the flags.

@@ -1,0 +1,9 @@
+// Package docs has the guides that bloomjoin help prints.
+package docs
+
+import "embed"
+
+// Pages are Markdown.
+//
+//go:embed *.md
+var Pages embed.FS
