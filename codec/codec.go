@@ -11,9 +11,9 @@
 // found, and what to do. They wrap fault.ErrCorrupt, [ErrVersion], [ErrLimit] or
 // fault.ErrUnsupported. A failed read is reported as it is, with the file's name.
 //
-// In addition to the filter, reading and writing need a few dozen MiB, however large it is,
-// and up to eight goroutines, which have ended when the function returns. A filter may be
-// asked by many goroutines at once, and encoded and closed at the same time.
+// Besides the filter, reading and writing need a few dozen MiB, whatever its size, and up
+// to eight goroutines, which have ended when the function returns. Goroutines may ask,
+// encode and close a filter at the same time.
 package codec
 
 import (
@@ -59,9 +59,9 @@ func (k Kind) String() string { return filters.Kind(k).String() }
 
 // Limits limits what a reader accepts from a file.
 type Limits struct {
-	// MaxBytes limits the payload in memory, in bytes; 0: 64 GiB, enough for 40
-	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
-	// allocated.
+	// MaxBytes limits the payload in memory, in bytes; 0: 64 GiB, enough for 40 billion keys,
+	// or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit]
+	// before it is allocated.
 	MaxBytes uint64
 	// Counters loads the counters of a counting filter beside its bits, in five times their
 	// memory. Without them it can be queried, but neither changed nor written.
@@ -116,8 +116,8 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 }
 
 // Filter is a filter with everything that its file says. Programs get one from [Load],
-// [Decode] or package filterbuild. Its methods may be called concurrently, but for
-// UnmarshalBinary.
+// [Decode] or package filterbuild. All methods but UnmarshalBinary may be called
+// concurrently.
 type Filter filters.Filter
 
 func (f *Filter) in() *filters.Filter { return (*filters.Filter)(f) }
@@ -136,12 +136,12 @@ func (f *Filter) KeyClasses() []string { return f.in().KeyClasses() }
 // one of "uuid", "url" and "url-host", in this order, separated by commas; empty: none.
 func (f *Filter) Normalize() string { return f.in().Facts().Rule }
 
-// Added returns the number of keys that were added, duplicates counted; of a counting filter,
-// those that are in.
+// Added returns the number of keys that were added, duplicates included; for a counting
+// filter, the number of keys that it holds.
 func (f *Filter) Added() uint64 { return f.in().Facts().Keys }
 
-// Sealed reports whether the filter is complete. One that is not is part of a build, and
-// can be merged and saved, not asked.
+// Sealed reports whether the filter is complete. A partial filter can be merged and
+// saved, but not asked.
 func (f *Filter) Sealed() bool { return f.in().Sealed() }
 
 // Probe appends to rows the rows of v that may be members, in ascending order, and returns
@@ -162,8 +162,8 @@ func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
 	return f.in().Contains(keys.Values(v), mask)
 }
 
-// ContainsInt64 reports whether one integer may be a member, as Contains does for many, which
-// takes less time for each.
+// ContainsInt64 reports whether one integer may be a member. For many, Contains takes less
+// time each.
 func (f *Filter) ContainsInt64(v int64) (bool, error) { return f.has(key.Int64s([]int64{v})) }
 
 // ContainsString is ContainsInt64 for a string.
@@ -192,9 +192,9 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalBinary sets a new filter to that of a file, within the default of [Limits]: bytes
-// that are not trusted are better left to [Decode]. A filter that is nil, or not new, is an
-// error that wraps [ErrInvalid].
+// UnmarshalBinary reads a filter file into f, which must be new; otherwise the error wraps
+// [ErrInvalid]. It applies the default [Limits]; use [Decode] for bytes that are not
+// trusted.
 func (f *Filter) UnmarshalBinary(file []byte) error {
 	if f == nil || f.Kind() != 0 {
 		return fmt.Errorf("%w: UnmarshalBinary needs a new Filter", ErrInvalid)
@@ -207,45 +207,44 @@ func (f *Filter) UnmarshalBinary(file []byte) error {
 	return nil
 }
 
-// Count returns the number of distinct keys: the number of members of an exact set, else an
-// estimate from the bits, which is +Inf if they are too full or are in a mapped file that
-// was truncated; NaN without a payload, as after Close of a mapped one.
+// Count returns the number of distinct keys: exactly for an exact set, else estimated from
+// the bits. It is +Inf if these are too full or in a mapped file that was truncated, and
+// NaN without a payload, as after Close of a mapped filter.
 func (f *Filter) Count() bloom.Cardinality { return bloom.Cardinality(f.in().Count()) }
 
-// FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0 for an
-// exact set, NaN without a payload, as after Close of a mapped one.
+// FPR returns the predicted false-positive rate, computed from a Bloom filter's bits. It
+// is 0 for an exact set, and NaN without a payload, as after Close of a mapped filter.
 func (f *Filter) FPR() float64 { return f.in().FPR() }
 
-// Bytes returns the size of the payload in memory, for an exact set with its index, for
-// counters with their bits.
+// Bytes returns the size of the payload in memory, including the index of an exact set
+// and the bits of counters.
 func (f *Filter) Bytes() uint64 { return f.in().Bytes() }
 
 // Digest returns the identity of the filter. Two filters have the same digest exactly if
-// their files say the same, including the payload, however it is compressed. It protects
-// against mistakes, not against a second filter that is made for the same digest.
+// their files say the same, apart from compression. It does not protect against a filter
+// that was forged to have the same digest.
 //
 // The first call reads the payload, unless the filter was loaded from a file or written to
 // one before.
 func (f *Filter) Digest() ([32]byte, error) { return f.in().Digest() }
 
-// Bloom returns the bits of a Bloom filter or of a counting one, else nil. The hashes are those that FORMAT.md
-// specifies. If the filter is loaded from a file, the payload must not be used once Close has
-// been called.
+// Bloom returns the bits of a Bloom or counting filter, else nil; FORMAT.md specifies their
+// hashes. The bits of a filter that was loaded from a file must not be used after Close.
 func (f *Filter) Bloom() *bloom.Filter { return (*bloom.Filter)(f.in().Bloom()) }
 
 // Exact returns the payload of an exact filter, else nil.
 func (f *Filter) Exact() *exact.Set { return (*exact.Set)(f.in().Exact()) }
 
-// Close releases a mapped file. An error means that the file has changed while it was in use,
-// so that the answers of the filter cannot be trusted, or that this is not known yet.
+// Close releases a mapped file. An error means that the file changed while it was in use, so
+// that the filter's answers cannot be trusted, or that this is not known yet.
 //
-// Close may be called while other goroutines use the filter, and never waits for them. Calls
-// that are at work finish with right answers, and the last of them releases the file; Close
-// then returns an error that wraps storage.ErrAgain. Call it again once they have ended,
-// before their answers are published, to learn whether the file has changed. Calls that
-// begin after Close return an error that wraps fs.ErrClosed, and methods without an error
-// answer as those of a filter without a payload do.
+// Close may be called while other goroutines use the filter, and never waits for them. Their
+// calls finish with right answers, and the last of them releases the file; Close then
+// returns an error that wraps storage.ErrAgain. Call it again once they have ended, before
+// their answers are published, to learn whether the file has changed. Calls that begin after
+// Close return an error that wraps fs.ErrClosed; methods that return no error behave as if
+// there were no payload.
 //
-// For filters that are not mapped or nil, and once it has returned anything else than an
-// error that wraps storage.ErrAgain, Close does nothing.
+// Close does nothing for filters that are nil or not mapped, and after a call that did
+// not return storage.ErrAgain.
 func (f *Filter) Close() error { return f.in().Close() }

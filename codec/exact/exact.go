@@ -1,5 +1,5 @@
-// Package exact is a set of integers without error: what a filter of package codec holds
-// instead of bits where that is smaller, for programs that want its members.
+// Package exact is a compressed set of integers. A filter of package codec holds one in
+// place of a Bloom filter's bits if that is smaller.
 //
 // A [Set] is two compressed bitmaps, of the negative integers and of the others, so that -1
 // and 2^64-1 stay distinct. A set that is asked often builds itself an index.
@@ -28,8 +28,8 @@ func (s *Set) Add(values []uint64, signed bool) { s.in().Add(values, signed) }
 // Len returns the number of members.
 func (s *Set) Len() uint64 { return s.in().Len() }
 
-// Members yields the members in ascending order, each with whether it is negative: then it is
-// an int64 in two's complement.
+// Members yields the members in ascending order, and whether each is negative: an int64 in
+// two's complement.
 func (s *Set) Members() iter.Seq2[uint64, bool] {
 	return func(yield func(uint64, bool) bool) {
 		s.in().Values(func(values []uint64, signed bool) bool {

@@ -108,7 +108,7 @@ func (f *Filter) foldedFPR(k uint64) float64 {
 // millisecond.
 const aloneBytes = 2 << 20
 
-// folding is a filter as its Fold(k) would be.
+// folding is a view of a filter as its Fold(k).
 type folding struct {
 	of *Filter
 	k  uint64

@@ -35,15 +35,15 @@ type (
 // It is the joint maximum-likelihood estimate of Ertl (arXiv:1702.01284, section
 // 4): the numbers of keys in A alone, in B alone and in both that make the observed
 // pairs of registers most likely. The standard errors follow from the Fisher
-// information. For sets of equal size with up to a third in common, the standard
-// error of |A∩B| is 0.1 to 0.4 % of |A∪B|, where that of |A| + |B| - |A∪B| is 0.6
-// %. It grows to 0.8 %, that of |A| itself, as the overlap grows.
+// information. For sets of equal size with up to a third in common, |A∩B| has a
+// standard error of 0.1 to 0.4 % of |A∪B|; |A| + |B| - |A∪B| would have 0.6 %. It
+// grows to 0.8 %, the error of |A| itself, with the overlap.
 func (r *Registers) Compare(s *Registers) Comparison {
 	counts := pairs(r, s)
 	rate := maximize(counts, start(r, s))
 	// At zero the information about a part is infinite, yet a part smaller than
-	// what one register represents may go unseen. The error is therefore evaluated
-	// that much above the estimate.
+	// the share of one register may go unseen. The error is therefore evaluated
+	// one such share above the estimate.
 	at, seen := rate, max(1, (rate[onlyA]+rate[onlyB]+rate[both])/float64(len(r)))
 	for i := range at {
 		at[i] += seen

@@ -30,9 +30,9 @@ func (f *Filter) Union(g *Filter) error {
 }
 
 // Intersect keeps in f only the bits that both filters have. Every key in both sets
-// is still found. Other keys are found too, at a rate no higher than that of either
-// filter. The parameters must be equal; otherwise f is unchanged and the error
-// wraps fault.ErrMismatch.
+// is still found; others pass at no higher rate than in either filter. The
+// parameters must be equal; otherwise f is unchanged and the error wraps
+// fault.ErrMismatch.
 func (f *Filter) Intersect(g *Filter) error {
 	if f.blank() || g.blank() {
 		return errBlank()
@@ -68,8 +68,8 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	return g, nil
 }
 
-// foldInto sets the bits of g, which has 1/k of f's blocks. It may share f's memory: no block
-// is written before those that it has been made of are read.
+// foldInto sets the bits of g, which has 1/k of f's blocks and may share f's memory: a block
+// is written after the blocks that it is made of were read.
 func (f *Filter) foldInto(g *Filter, k uint64) {
 	w := f.params.Geometry.words()
 	var sum block512

@@ -36,9 +36,9 @@ const (
 	maxRanges  = 512
 )
 
-// NewShared returns a Shared that fills f through Adders of about buffer bytes
-// each, or nil if f is nil or has no bits, as there is nothing to fill. f must not be
-// used otherwise until all of them are flushed.
+// NewShared returns a Shared that fills f through Adders of about buffer bytes each,
+// or nil if f is nil or has no bits. f must not be used otherwise until all Adders
+// are flushed.
 func NewShared(f *Filter, buffer uint64) *Shared {
 	if f.blank() {
 		return nil
@@ -62,8 +62,8 @@ func (p Params) ranges() uint64 {
 	return n
 }
 
-// Adder adds hashes to a Shared filter; one that has none, such as the zero value,
-// drops them. It is not safe for concurrent use.
+// Adder adds hashes to a Shared filter. The zero Adder drops them. It is not safe
+// for concurrent use.
 type Adder struct {
 	s    *Shared
 	buf  []uint64 // room hashes for each range

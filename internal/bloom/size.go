@@ -7,8 +7,8 @@ import (
 )
 
 // Block counts are multiples of smooth, large ones of fine·2^k. Both have many divisors, so
-// that a filter can be folded in small steps. A large count has a power of two among them
-// that leaves ranges for [Shared] that fit into a level-2 cache.
+// that a filter can be folded in small steps. One divisor of a large count is a power of
+// two that gives [Shared] ranges that fit into a level-2 cache.
 const (
 	smooth = 720
 	fine   = 240

@@ -29,7 +29,7 @@ func View(p Params, bits []byte) (*Filter, error) {
 
 // changes must be called before the bits are changed. It copies the words of a View
 // and resets the cached results. Goroutines that fill one filter call it
-// concurrently, so it writes only what is not already as it should be.
+// concurrently, so it writes only what differs.
 func (f *Filter) changes() {
 	if f.fixed {
 		f.words, f.fixed = f.Clone().words, false

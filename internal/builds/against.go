@@ -26,14 +26,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Known good keys are asked of the finished bits. What passes are suspects: false positives,
-// and keys of the set. The IDs are read again, and tell one from the other by their hashes;
-// the false positives become the filter's exceptions. All of it is done with hashes, so that
-// no key of the set can have an exception's.
+// Known good keys are looked up in the finished bits. The hashes that pass are suspects:
+// false positives, or hashes of the set. The IDs are read again, and suspects that are no
+// ID's hash become the filter's exceptions. Everything is compared by hash, so no key of the
+// set can have the hash of an exception.
 //
 // A partial filter cannot know the false positives of the whole. It keeps the hashes that
-// known keys share with its own keys, which together are what a second reading of all IDs
-// finds. The merge asks the known keys of the whole.
+// known keys share with its own keys; all partial filters together know what a second
+// reading of all IDs would find. The merge looks the known keys up in the whole.
 
 // Known are good keys that a filter shall not pass.
 type Known struct {
@@ -50,8 +50,8 @@ type KnownFigures struct {
 	Exceptions uint64 // hashes that would pass otherwise
 }
 
-// NewKnown returns the known keys in the files, which must stay open. Their key columns are
-// named as those of IDs, and their classes are those of the options.
+// NewKnown returns the known keys in the files, which must stay open. key names their key
+// columns, as for IDs; their classes are o.Classes.
 func NewKnown(files []*source.File, key string, o keys.Options, threads int) (*Known, error) {
 	columns, err := keys.ParseColumns(key)
 	if err != nil {
@@ -76,9 +76,9 @@ func NewKnown(files []*source.File, key string, o keys.Options, threads int) (*K
 	return k, err
 }
 
-// KnownOf returns the known keys in the files for a merge of partial filters like f, whose
-// key columns they have. Values of another class are cast. Those that do not fit are NULL,
-// as the builds would have failed at them otherwise.
+// KnownOf returns the known keys in the files for a merge of partial filters like f; the
+// files have f's key columns. Values of another class are cast. Values that do not fit
+// count as NULL: without null casts, the builds would have failed.
 func KnownOf(f *filters.Filter, files []*source.File, threads int) (*Known, error) {
 	o, err := f.KeyOptions()
 	if err != nil {
@@ -106,8 +106,8 @@ func KnownOf(f *filters.Filter, files []*source.File, threads int) (*Known, erro
 // each batch, concurrently; nil: no calls.
 func (k *Known) SetProgress(fn func(rows int64)) { k.progress = fn }
 
-// SetKnown makes Build find out which of the keys in the files pass the filter by mistake,
-// and store them. The build ID changes.
+// SetKnown makes Build store, as exceptions, which keys in the files pass the filter by
+// mistake. The build ID changes.
 func (p *Plan) SetKnown(files []*source.File) error {
 	if i := slices.IndexFunc(p.files, (*source.File).Once); i >= 0 {
 		return faults.Errorf("%s: {Known} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name())
@@ -214,8 +214,8 @@ func (k *Known) ask(ctx context.Context, f *filters.Filter, room uint64) (*suspe
 	return s, nil
 }
 
-// settle stores what is known of the suspects: in a sealed filter those that no key of the
-// set has, in a partial one the others.
+// settle stores suspects in the filter: in a sealed one the hashes that no key of the set
+// has, in a partial one the others.
 func (k *Known) settle(f *filters.Filter, s *suspects) (KnownFigures, error) {
 	fig := KnownFigures{Keys: s.known}
 	var kept []uint64
@@ -314,7 +314,7 @@ func (s *suspects) mark(h uint64) {
 }
 
 // MergeAgainst is MergeFiles into the sealed filter, for partial filters that were built
-// against known keys. known is called with the header of one and returns the same keys.
+// against known keys. known gets the header of one of them and returns these keys.
 func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim filters.Limits, known func(*filters.Filter) (*Known, error)) (f *filters.Filter, fig KnownFigures, err error) {
 	if len(names) == 0 {
 		return nil, fig, errors.New("no filter to merge: want one or more")
@@ -398,7 +398,7 @@ func againstWord(f *filters.Filter) string {
 	return fmt.Sprintf("%x, %d keys", e.Digest[:6], e.Known)
 }
 
-// light returns a copy of a header without what takes much memory.
+// light returns a copy of a header without its large parts.
 func light(f *filters.Filter) filters.Filter {
 	about := *f
 	facts := about.Facts()

@@ -193,9 +193,9 @@ func (p *Plan) agree(columns []keys.Column) error {
 	return p.Spec.check()
 }
 
-// division digests how text files are divided, which does not follow from their content:
-// ranges of bytes have the size that this version gives them, over a network another one
-// than elsewhere.
+// division digests how text files are divided into ranges. This does not follow from
+// their content: the size of ranges depends on the version, and is larger over a
+// network.
 func division(files []*source.File) [32]byte {
 	d := newDivided()
 	for i, f := range files {
@@ -283,8 +283,8 @@ func nameless(files []*source.File) string {
 	return ""
 }
 
-// sealing reports whether a build of the shard ends in a sealed filter. A build
-// that is divided into shards, even into one, does not: its filters are merged.
+// sealing reports whether a build of the shard ends in a sealed filter. With
+// shards, even a single one, it does not: its filters are merged.
 func sealing(s dataset.Shard) bool { return s == dataset.Shard{} }
 
 // partial returns the part of the build that a filter of the plan's shard holds; nil: all.
@@ -296,7 +296,7 @@ func (p *Plan) partial() *filters.Partial {
 	return &filters.Partial{Of: s.Of, Held: []uint32{s.Index}, Division: p.Division}
 }
 
-// views replaces files by views that check what the plan's rule says of IDs.
+// views replaces files by views that check IDs by the plan's rule.
 func (p *Plan) views(files []*source.File, columns []keys.Column) {
 	for i, f := range files {
 		files[i] = f.WithIDs(columns, p.opts.keys(p.Spec.Rule))
@@ -382,9 +382,9 @@ func (p *Plan) SetProgress(fn func(rows int64)) {
 	}
 }
 
-// SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes if
-// no exact set can come before them. Sets are bounded by the Memory of the options, which
-// must leave room for garbage, since they grow.
+// SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes,
+// unless an exact set may come first. Sets are limited by Options.Memory, which must leave
+// room for garbage, since they grow.
 func (p *Plan) SetBits(n int64) { p.bits = n }
 
 // Size returns the parameters of the bits that a Bloom filter of these options takes until
@@ -460,12 +460,12 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *filters.Filt
 	return f, rep, err
 }
 
-// fold builds the filter if the budget is too small for the number of keys that
-// there may be; tooLarge is the error of that attempt. It fills a filter that
-// is folded until it fits. If it has so few distinct keys that sealing would
-// fold it at least as far, that is the result. Otherwise the keys, which are
-// now counted, are read again into a filter that is folded as far as is
-// certain, or, if that does not fit, as far as is possible.
+// fold builds the filter if its full size exceeds the budget; tooLarge is the
+// error of that attempt. It fills a filter that is folded until it fits. If
+// there are so few distinct keys that sealing would fold at least as far, that
+// is the result. Otherwise the keys, now counted, are read again into a filter
+// that is folded as far as sealing will certainly fold, or, if that does not
+// fit, as far as it may.
 func (p *Plan) fold(ctx context.Context, tooLarge error) (*filters.Filter, Report, error) {
 	params, fpr, err := p.Spec.size()
 	if err != nil {
@@ -524,8 +524,8 @@ func (p *Plan) keyOptions(threads int) keyscan.ReadOptions {
 	return keyscan.ReadOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
-// countable reports whether the keys can be read twice and no other filter must
-// have the size of this one before it is folded.
+// countable reports whether the keys can be read twice, and no other filter
+// must have this one's size before folding.
 func (p *Plan) countable() bool {
 	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && p.Spec.Want != filters.KindCounting && !slices.ContainsFunc(p.files, (*source.File).Once)
 }

@@ -1,7 +1,7 @@
-// Package builds makes filters of ID sets and combines them: what package filterbuild shows to
-// programs. In go ID files, lists of them or keys of a program; out come filters, sealed or
-// partial, and figures. The result depends on the union of the keys and on the [Spec], never
-// on how the keys were divided. The command and joins use it.
+// Package builds makes filters, sealed or partial, from ID files, lists of them or keys of a
+// program, and combines them; package filterbuild is its door. The result depends on the union
+// of the keys and on the [Spec], never on how the keys were divided. The command and joins use
+// it.
 //
 //	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which set bits
 //	private filters ── OR-merge ──► one ── Seal: fold, choose the kind ──► filters.Filter

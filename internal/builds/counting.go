@@ -59,8 +59,8 @@ func (b *Builder) checkCounters() (err error) {
 	return err
 }
 
-// count makes a counting filter of the list. Without Expect, that of a set is sized for the
-// number of keys in the list.
+// count makes a counting filter of the list. Without Expect, a set is sized for the number
+// of keys in the list.
 func (b *Builder) count(ctx context.Context, rep *Report) (*filters.Filter, error) {
 	added, distinct, err := b.sortList(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (b *Builder) sortList(ctx context.Context) (added, distinct uint64, err err
 	return b.list.Sort(ctx, b.threads)
 }
 
-// Plain returns the Bloom filter of a counting filter's keys: that of a build from them with
-// the same capacity and rate, without its registers and key range.
+// Plain returns the Bloom filter that a build of the counting filter's keys with the same
+// capacity and rate would make, without registers and key range.
 func Plain(f *filters.Filter) (*filters.Filter, error) {
 	err := f.Usable(fault.At{})
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
-// exceptions are those of the filters that a set operation combines, as long as no key of
-// the result can have their hashes. A nil *exceptions is empty.
+// exceptions are the exceptions of the filters that a set operation combines, without
+// hashes that a key of the result may have. A nil *exceptions is empty.
 type exceptions struct{ hashes *exact.Set }
 
-// exceptionsOf returns the exceptions of filters; nil if there are none. An intersection
-// has none of the keys that a filter lacks. Of a union each filter has a say; see drop.
+// exceptionsOf returns the exceptions of filters; nil if there are none. In an
+// intersection all remain exceptions. In a union, drop removes what may be a key of
+// another filter.
 func exceptionsOf(parts []part) (*exceptions, error) {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.about.Facts().Exceptions != nil }) {
 		return nil, nil
@@ -51,8 +52,8 @@ func (e *exceptions) keep(keep func(uint64) bool) {
 	e.hashes.Difference(gone)
 }
 
-// into gives a filter those that pass its bits. Others need no exception. The filter has
-// errors among the known keys of those that it was made from, so that it names none.
+// into gives a filter the exceptions that pass its bits; others need none. The result
+// names no known keys, as some of its operands' may pass by mistake.
 func (e *exceptions) into(f *filters.Filter) {
 	if e == nil {
 		return

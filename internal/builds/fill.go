@@ -67,10 +67,10 @@ type Builder struct {
 	spill   *spill.File
 }
 
-// errDone is the error of what is asked of a Builder that has ended.
+// errDone is returned by calls of a Builder that has ended.
 var errDone = errors.New("the filter's builder is finished or closed (use a new one)")
 
-// The errors of zero values, which nothing can be added to.
+// The errors of zero values, to which nothing can be added.
 var (
 	errNoBuilder = errors.New("the filter's builder is empty (make one with NewBuilder)")
 	errNoWorker  = errors.New("the worker is empty (get one from Builder.Worker)")
@@ -276,8 +276,8 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
-// Lend returns a worker of a builder that NewBuilder has made, for the caller's use until
-// [Worker.Return]. It waits while [Builder.Workers] are lent; the error is that of a context that has ended meanwhile.
+// Lend returns a worker of a builder made by NewBuilder, until [Worker.Return]. It waits while
+// [Builder.Workers] are lent; if the context ends meanwhile, it returns the context's error.
 func (b *Builder) Lend(ctx context.Context) (*Worker, error) {
 	if err := b.open(); err != nil {
 		return nil, err
@@ -409,8 +409,8 @@ func (b *Builder) Finish(ctx context.Context) (*filters.Filter, Report, error) {
 	return f, rep, err
 }
 
-// union merges what the workers hold. Once one of them, or the union of some,
-// has turned into bits that all share, the others follow.
+// union merges what the workers hold. Once one of them, or a union of some, has
+// become bits that all share, the others follow.
 func (b *Builder) union() (*partial, error) {
 	all, rest := b.workers[0].part, b.workers[1:]
 	for len(rest) > 0 && (b.pool == nil || b.pool.filter == nil) {

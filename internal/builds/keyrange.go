@@ -6,11 +6,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
-// The key range of a filter depends on its keys: in a partial filter on those it
-// holds, in a sealed one on the union. If a part has no range, the whole has
-// none. A sealed exact filter has no range in its file, since it follows from the
-// members. A union needs the ranges of all filters, an intersection that of one;
-// if two ranges do not overlap, no key is in both, and none is recorded.
+// The key range of a filter depends on its keys alone: a partial filter has the
+// range of its own keys. If a part has no range, the whole has none. A sealed
+// exact filter has no range in its file, since it follows from the members. A
+// union needs the ranges of all filters, an intersection the range of one; if two
+// ranges do not overlap, no key is in both, and none is recorded.
 
 // newBounds returns the bounds of no keys; nil if none are to be recorded.
 func (s Spec) newBounds() *keys.Bounds {
@@ -20,7 +20,7 @@ func (s Spec) newBounds() *keys.Bounds {
 	return keys.NewBounds(keys.ClassesOf(s.Classes))
 }
 
-// boundsIn returns the bounds of a filter's keys that its header has.
+// boundsIn returns the bounds in a filter's header.
 func boundsIn(f *filters.Filter) *keys.Bounds {
 	b := keys.NewBounds(keys.ClassesOf(f.KeyClasses()))
 	if f.Facts().Keys == 0 {
@@ -32,8 +32,8 @@ func boundsIn(f *filters.Filter) *keys.Bounds {
 	return b
 }
 
-// widen includes the bounds of further keys. nil means unknown, which makes
-// those of all keys unknown.
+// widen includes the bounds of further keys. nil means unknown, and makes all
+// bounds unknown.
 func (p *partial) widen(b *keys.Bounds) {
 	if b == nil || p.bounds == nil {
 		p.bounds = nil

@@ -22,7 +22,7 @@ type fromList struct {
 }
 
 // NewPlanOf is [NewPlan] for a list of inputs, which must stay open. It opens one file
-// of each schema and those of the shard, and build IDs and filters are the same. The
+// of each schema and the files of the shard; build IDs and filters are the same. The
 // caller closes the [Plan].
 func NewPlanOf(ctx context.Context, listed *inputs.List, opts Options) (_ *Plan, err error) {
 	stopped.Needs(ctx, "builds.NewPlanOf")
@@ -88,8 +88,7 @@ func (p *Plan) Pieces() []source.Piece {
 	return p.pieces
 }
 
-// Close closes the files that [NewPlanOf] has opened. Those of [NewPlan] are the
-// caller's.
+// Close closes the files that [NewPlanOf] has opened, not the caller's.
 func (p *Plan) Close() error {
 	if p.list == nil {
 		return nil

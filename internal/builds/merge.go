@@ -151,7 +151,7 @@ func buildOf(parts []part) (most *part) {
 	return most
 }
 
-// buildID is what the partial filters of a build have in common.
+// buildID identifies the build of a partial filter.
 type buildID struct {
 	id [32]byte
 	of uint32
@@ -159,7 +159,7 @@ type buildID struct {
 
 func idOf(f *filters.Filter) buildID { return buildID{f.Facts().BuildID, f.Facts().Partial.Of} }
 
-// difference is what distinguishes two partial filters of different builds.
+// difference distinguishes two partial filters of different builds.
 type difference struct{ what, want, got, hint string }
 
 func (d *difference) of(first string, at fault.At) error {
@@ -320,7 +320,7 @@ func partialOf(f *filters.Filter, b *budget) (*partial, error) {
 	return &partial{spec: s, fpr: facts.FPRAsked, full: facts.Params, params: facts.Params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
-// specOf returns the spec of a filter's build, as far as the filter tells it.
+// specOf returns the spec of a filter's build, as far as the filter has it.
 func specOf(f *filters.Filter) (Spec, error) {
 	facts := f.Facts()
 	rule, err := keys.RuleOf(f.Normal())
@@ -401,7 +401,7 @@ func (p *partial) takeSets(ctx context.Context, parts []part, lim filters.Limits
 }
 
 // pileUp adds a set to the pile, and turns the pile into p's bits once one of its
-// sets costs more than those.
+// sets costs more than the bits.
 func (p *partial) pileUp(sets *unionStack, set *exact.Set) error {
 	cost := sets.add(set)
 	if _, err := p.share.set(sets.bytes()); err != nil {

@@ -55,7 +55,7 @@ func (p *partial) begin() error {
 	return p.fill()
 }
 
-// fill allocates bits, or gets an adder to those of the pool.
+// fill allocates bits, or gets an adder to the pool's bits.
 func (p *partial) fill() (err error) {
 	p.registers = new(bloom.Registers)
 	if p.pool != nil {
@@ -304,8 +304,8 @@ func (p *partial) merge(q *partial) error {
 	return p.bits.Union(q.bits)
 }
 
-// sketch merges registers of further keys. nil means unknown, which makes all
-// unknown.
+// sketch merges registers of further keys. nil means unknown, and makes all
+// registers unknown.
 func (p *partial) sketch(r *bloom.Registers) {
 	if r == nil || p.registers == nil {
 		p.registers = nil

@@ -83,7 +83,8 @@ func partsOf(operands []*filters.Filter) (parts []part, release func(), err erro
 // reads, which mostly wait on network storage.
 const opensAtOnce = 16
 
-// ofParts returns what fn makes of filter files, if they have not changed meanwhile.
+// ofParts returns the result of fn for filter files, if they have not changed
+// meanwhile.
 func ofParts(ctx context.Context, store storage.Source, names []string, fn func([]part) (*filters.Filter, error)) (f *filters.Filter, err error) {
 	parts, err := openParts(ctx, store, names)
 	defer func() {

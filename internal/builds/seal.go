@@ -19,10 +19,10 @@ const (
 )
 
 // seal returns the finished filter of all keys, with the bits folded as far as
-// the rate allows, unless it keeps room. If both kinds are possible, it is
+// the rate allows, unless it has a capacity. If both kinds are possible, it is
 // exact if that payload takes no more pages in the file than the bits and
-// registers, and an index for fast probes fits into a proportional amount of
-// memory. This depends on the keys and the Spec alone.
+// registers, and its index for fast probes is small enough (indexFactor). This
+// depends on the keys and the Spec alone.
 //
 // For IDs from a sequence, exact takes less than the 10 bits per key of a Bloom
 // filter at 1 % if one in 280 or more is used, and its index less than eight
@@ -83,10 +83,10 @@ func (p *partial) sealedBits(distinct uint64) uint64 {
 	return all / k * p.full.Geometry.BlockBytes()
 }
 
-// exactIsBetter reports whether the set should be the filter, rather than so
-// many bytes of bits. It compares sizes before compression: bits at 1 % do not
-// compress, those at 0.01 % by a tenth, and a set without structure hardly. If
-// both take the same number of pages, the set is better.
+// exactIsBetter reports whether the set is better than the given bytes of bits.
+// It compares sizes before compression: bits at 1 % do not compress, bits at
+// 0.01 % by a tenth, and a set without structure hardly. If both take the same
+// number of pages, the set is better.
 func exactIsBetter(set *exact.Set, bits uint64) bool {
 	file := bits
 	if bits >= minSketched {

@@ -32,7 +32,7 @@ const (
 )
 
 // foldLimit is how many times the requested rate a result may have if filters
-// had to be brought to a common size.
+// were folded to a common size.
 const foldLimit = 2
 
 // Combine is what package filterbuild has under this name.
@@ -64,9 +64,9 @@ func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []s
 	return f, err
 }
 
-// CombineCounted is CombineFiles with what is known of the result's keys. Those of an
-// intersection of Bloom filters are estimated from each of them beside what the others have in
-// common, since the bits that all have are more than those of the common keys.
+// CombineCounted is CombineFiles with a Report about the result's keys. For an intersection of
+// Bloom filters it estimates the common keys by comparing each filter with the intersection of
+// the others: the bits of the result alone would give too many.
 func CombineCounted(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (f *filters.Filter, rep Report, err error) {
 	stopped.Needs(ctx, "filterbuild.CombineFiles")
 	if err := op.takes(len(names)); err != nil {
@@ -189,8 +189,8 @@ func combinable(parts []part) error {
 }
 
 // descend returns the header of a filter made from others. Except for a
-// difference it does not depend on their order: the names of the key are those
-// of the filter with the smallest digest.
+// difference it does not depend on their order: the filter with the smallest
+// digest names the key.
 func descend(op SetOp, parts []part) *filters.Filter {
 	first := parts[0].about.Facts()
 	out := filters.New(filters.Facts{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: filters.KindAuto})
@@ -234,10 +234,10 @@ func keyOf(f *filters.Facts) []filters.KeyColumn {
 	return each.Slice(f.Key, func(k filters.KeyColumn) filters.KeyColumn { return filters.KeyColumn{Name: k.Name, Class: k.Class} })
 }
 
-// keepRoom gives a union the room of the filters, with the options it was made
-// by. The Bloom filters decide, since an exact set can become bits of any size;
-// if all are exact, those with room. A difference keeps the room of the first
-// set.
+// keepRoom gives a union the capacity of its filters, and the options for it.
+// The Bloom filters decide, since an exact set can become bits of any size; if
+// all are exact, the ones with a capacity. A difference keeps the capacity of
+// the first set.
 func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	deciding, exacts := byKind(parts)
 	switch {
@@ -275,7 +275,7 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	return several(errs)
 }
 
-// roomy returns the first filter with room, or nil.
+// roomy returns the first filter with a capacity, or nil.
 func roomy(parts []part) *part {
 	for i := range parts {
 		if parts[i].about.Facts().Capacity != (filters.Capacity{}) {

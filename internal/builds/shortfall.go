@@ -23,10 +23,9 @@ var ErrFull = errors.New("more keys than the capacity")
 const rateSlack = 1.05
 
 // Check returns nil if a sealed filter is as requested. Otherwise the error
-// wraps [ErrRate], [ErrFull] or both; no key is missing from such a filter. It
-// returns nil for a partial filter, of which nothing is known yet. rep is what
-// is known of the keys, see [Count]. A filter that is nil, closed or without a
-// payload is an error of another kind.
+// wraps [ErrRate], [ErrFull] or both; no key is missing from such a filter. A
+// partial filter always passes. rep has the figures of the keys, see [Count]. A
+// filter that is nil, closed or without a payload is an error of another kind.
 func Check(f *filters.Filter, rep Report) error {
 	facts := f.Facts()
 	release, err := f.KeepOpen()

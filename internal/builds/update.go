@@ -21,7 +21,7 @@ import (
 // ErrMissing means that keys to remove are not in the filter.
 var ErrMissing = errors.New("keys to remove are not in the filter")
 
-// Updated is the result of an update in numbers, copies of keys counted in a multiset.
+// Updated has the figures of an update; a multiset counts copies of keys.
 type Updated struct {
 	Rows      int64   `json:"-"` // that were read, and of them those without a key
 	Null      int64   `json:"-"`
@@ -156,9 +156,9 @@ func update(ctx context.Context, f *filters.Filter, c *counting.Filter, p float6
 	return u, f.SetCounters(c, multiset)
 }
 
-// mistaken returns the expected number of keys that only seem to be in a filter with the
-// false-positive rate p, when n others are certainly not in and most seem to be in. Any number
-// is as likely beforehand, so n = 0 is no proof that there are none.
+// mistaken returns the expected number of false positives among most keys that pass a filter
+// of rate p, if n other keys do not pass. All numbers are equally likely beforehand, so n = 0
+// does not prove that there are none.
 func mistaken(n uint64, p float64, most uint64) float64 {
 	return min(float64(n+1)*p/(1-p), float64(most))
 }

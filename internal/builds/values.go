@@ -113,7 +113,7 @@ func (p *Plan) given(columns []keys.Column) error {
 // added.
 func (w *Worker) Add(v keys.Values) error { return w.AddFrom(0, v) }
 
-// AddFrom is Add of values whose first row errors call row from.
+// AddFrom is Add, but errors number the rows starting at from.
 func (w *Worker) AddFrom(from int, v keys.Values) error {
 	if err := w.open(); err != nil {
 		return err

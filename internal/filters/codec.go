@@ -1,9 +1,9 @@
-// Package filters has the filter as one value, and its file: what package codec shows to
-// programs. In go keys as rooms have them, [keys.Batch], and bytes of files; out come
-// the rows that may be members, and bytes. A [Filter] is a Bloom filter or an exact set with
-// the [Facts] that its file says. Nothing in a file is trusted before it is checked:
-// against a checksum, against the size of the file and, before the payload is allocated,
-// against [Limits]. Every room may use it.
+// Package filters has the filter as one value, and its file; package codec is its door. A
+// [Filter] is a Bloom filter, a counting filter or an exact set, with the [Facts] in its
+// file. It is asked about keys in a [keys.Batch], and answers with the rows that may be
+// members. Nothing in a file is trusted before it is checked: against a checksum, against
+// the size of the file and, before the payload is allocated, against [Limits]. Every room
+// may use it.
 //
 // codec/FORMAT.md specifies the bytes of the file:
 //
@@ -77,7 +77,7 @@ type Partial struct {
 	Division [32]byte
 }
 
-// Counting is what a counting filter says of its counters.
+// Counting describes the counters of a counting filter.
 type Counting struct {
 	Multiset  bool   // each addition of a key counts; else a key is in once
 	Saturated uint64 // counters that never fall again
@@ -100,10 +100,9 @@ type Capacity struct {
 
 // Exceptions are hashes (of Params.Hash) that correct a Bloom filter for known good keys.
 type Exceptions struct {
-	// Hashes are, in a sealed filter, hashes that pass the bits although no key of the
-	// set has them: they do not pass the filter. In a partial filter they are the hashes
-	// of the known keys that are hashes of its own keys, too; nil is the empty set. They
-	// must not change.
+	// Hashes, in a sealed filter, pass the bits although no key of the set has them: the
+	// filter drops them. In a partial filter, they are the hashes that known keys share
+	// with its own keys. Nil is the empty set. They must not change.
 	Hashes *exact.Set
 	// Known is the number of known keys, duplicates counted. Without errors on any of
 	// them, but for those in the set, it is more than 0.
@@ -121,7 +120,7 @@ const RegisterCount = 1 << 14
 // MaxRegister is the largest value of a register.
 const MaxRegister = 64 - 14 + 1
 
-// Facts are what a filter says of itself, beside its payload.
+// Facts are what a filter's file says apart from the payload.
 type Facts struct {
 	Key []KeyColumn
 	// NormalForm names the rules that turn keys into bytes, such as "1".
@@ -151,11 +150,11 @@ type Facts struct {
 	Exceptions *Exceptions
 }
 
-// New returns a filter of these facts, without a payload.
+// New returns a filter with the given facts and no payload.
 func New(f Facts) *Filter { return &Filter{facts: f} }
 
-// Facts returns the facts, for the one who makes the filter to change. Those of a nil filter
-// are zero.
+// Facts returns the facts, which only the filter's maker may change; of a nil filter, zero
+// ones.
 func (f *Filter) Facts() *Facts {
 	if f == nil {
 		return new(Facts)
@@ -163,9 +162,8 @@ func (f *Filter) Facts() *Facts {
 	return &f.facts
 }
 
-// Filter is a filter with everything that its file says. Set the payload with SetBloom,
-// SetExact or SetCounters. Apart from these and what changes its Facts, all methods may be called
-// concurrently.
+// Filter is a filter with everything that its file says. SetBloom, SetExact and SetCounters set
+// the payload. All other methods may be called concurrently, unless the Facts change meanwhile.
 type Filter struct {
 	facts Facts
 	kind  Kind
@@ -211,8 +209,8 @@ func (f *Filter) SetExact(s *exact.Set) {
 	f.kind, f.held = KindExact, &payload{set: s}
 }
 
-// SetCounters makes c the payload, and its parameters those of the filter. c must not change
-// afterwards. Beside it, memory holds the bits, a quarter of its size.
+// SetCounters makes c the payload and takes over its parameters. c must not change
+// afterwards. Memory then also holds the bits, a quarter of c's size.
 func (f *Filter) SetCounters(c *counting.Filter, multiset bool) error {
 	bits, err := c.Bits()
 	if err != nil {
@@ -252,10 +250,10 @@ func (f *Filter) Kind() Kind {
 	return f.kind
 }
 
-// Bloom returns the bits of a Bloom filter or of a counting one, else nil, also if the rest of
-// its file, which is verified first, is damaged. A mapped payload
-// ([Filter.Mapped]) must not be used after Close. If another goroutine may call Close,
-// use the payload only between [Filter.KeepOpen] and its release.
+// Bloom returns the bits of a Bloom or counting filter, else nil. It verifies what is unread
+// of the file first, and returns nil if that is damaged. A mapped payload ([Filter.Mapped])
+// must not be used after Close. If another goroutine may call Close, use the payload only
+// between [Filter.KeepOpen] and its release.
 func (f *Filter) Bloom() *bloom.Filter {
 	p := f.payload()
 	if p == nil || !p.readable() {

@@ -48,7 +48,7 @@ func (l Limits) max() uint64 {
 	return min(l.MaxBytes, math.MaxInt)
 }
 
-// of limits a filter of a kind.
+// of returns the limit for a kind of filter.
 func (l Limits) of(k Kind) uint64 {
 	if k != KindExact && l.MaxBits > 0 {
 		return min(l.MaxBits, math.MaxInt)
@@ -81,7 +81,7 @@ type Header struct {
 	mapped []byte // the file, where it is verified in place
 }
 
-// chunk is a chunk's entry in the chunk table, and where that puts it.
+// chunk is an entry of the chunk table, and the chunk's position.
 type chunk struct {
 	start, end int64 // in the file; before start there may be padding
 	coding     byte
@@ -106,8 +106,8 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	return (*Other)(nil).DecodeHeader(r, size, name)
 }
 
-// DecodeHeader is [DecodeHeader] for a kind of file; of another than filters for Digest, Verify,
-// Own and LoadOther.
+// DecodeHeader is [DecodeHeader] for files of kind o. Unless these are filters, only Digest,
+// Verify, Own and LoadOther may be called.
 func (o *Other) DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%s: no file to read: want an io.ReaderAt, got nil", name)

@@ -39,7 +39,7 @@ func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
 	return encodeHeld(w, f, opts)
 }
 
-// encodeHeld is Encode within a call at work.
+// encodeHeld is Encode inside a call that holds the mapping.
 func encodeHeld(w io.Writer, f *Filter, opts Options) (int64, error) {
 	if w == nil {
 		return 0, errors.New("write filter: the writer is nil")
@@ -229,9 +229,8 @@ type stamp struct {
 }
 
 // Digest returns the identity of the filter. Two filters have the same digest
-// exactly if their files say the same, including the payload, however it is
-// compressed. It protects against mistakes, not against a second filter that is
-// made for the same digest.
+// exactly if their files say the same, apart from compression. It does not
+// protect against a filter that was forged to have the same digest.
 //
 // The first call reads the payload, unless the filter was loaded from a file or
 // written to one before.
@@ -244,7 +243,7 @@ func (f *Filter) Digest() ([32]byte, error) {
 	return f.digest()
 }
 
-// digest is Digest within a call at work.
+// digest is Digest inside a call that holds the mapping.
 func (f *Filter) digest() ([32]byte, error) {
 	if f.held == nil {
 		return [32]byte{}, errNoPayload()

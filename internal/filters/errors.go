@@ -26,8 +26,8 @@ const (
 	hintNewer   = "it was written by a newer version of bloomjoin: use that version"
 )
 
-// problem is one broken rule, before it is known whether a file or a program broke
-// it.
+// problem is a broken rule. inFile makes it an error of a file, inProgram an error of
+// the caller.
 type problem struct {
 	what, want fault.Text
 	got        string

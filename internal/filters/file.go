@@ -29,10 +29,10 @@ func given(store storage.Source, name string) error {
 	return nil
 }
 
-// Load reads and verifies a filter file. If the storage supports it, an
-// uncompressed Bloom filter is mapped rather than read; all processes on a machine
-// then share its memory, which counts as the system's cache. If lim sets a limit, an exact filter may use the rest of
-// it for a faster index.
+// Load reads and verifies a filter file. If the storage supports it, an uncompressed Bloom
+// filter is mapped rather than read; all processes on a machine then share its memory, which
+// counts as the system's cache. If lim sets a limit, an exact filter may use the rest of it for
+// a faster index.
 //
 // The caller must close the filter, and must do so before publishing results that
 // depend on it: an error of [Filter.Close] means that the file changed in the
@@ -73,8 +73,8 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 	return f, nil
 }
 
-// loadMap maps a file and verifies it, unless it may be unread. The error wraps fault.ErrUnsupported if the
-// file cannot be mapped for any reason: it may still be readable.
+// loadMap maps a file and, unless it may stay unread, verifies it. The error wraps
+// fault.ErrUnsupported if the file cannot be mapped: it may still be readable.
 func (h *Header) loadMap(m storage.Mapper, unread bool) (*Filter, error) {
 	file, unmap, err := m.Map()
 	if err != nil {
@@ -166,10 +166,9 @@ func (u until) Write(p []byte) (int, error) {
 	return u.w.Write(p)
 }
 
-// Holds reports whether a file is an undamaged filter for whose header want returns
-// true; a nil want takes any. It reads the whole file without keeping the payload. For a damaged file, or
-// one that is not a filter, it returns false without an error; a file that cannot
-// be read is an error.
+// Holds reports whether a file is an undamaged filter whose header want accepts; a nil want
+// accepts all. It reads the whole file without keeping the payload. A damaged file, or one that
+// is not a filter, gives false; a file that cannot be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
 	return (*Other)(nil).Holds(ctx, store, name, want)
 }

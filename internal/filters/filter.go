@@ -130,7 +130,7 @@ func (f *Filter) ProbeBatch(b *keys.Batch, sel []uint32) ([]uint32, error) {
 	return f.probeBatch(options, b, sel)
 }
 
-// probeBatch is ProbeBatch within a call at work.
+// probeBatch is ProbeBatch inside a call that holds the mapping.
 func (f *Filter) probeBatch(options keys.Options, b *keys.Batch, sel []uint32) ([]uint32, error) {
 	if err := b.Fits(options.Classes, options.Rule); err != nil {
 		return sel, err
@@ -159,7 +159,7 @@ func (f *Filter) probeBatch(options keys.Options, b *keys.Batch, sel []uint32) (
 	return sel[:from+len(slices.Compact(sel[from:]))], err
 }
 
-// except removes from sel, from an index on, what only passes the bits.
+// except removes the filter's exceptions from sel[from:].
 func (f *Filter) except(sel []uint32, from int, hash func(uint32) uint64) []uint32 {
 	if f.facts.Exceptions == nil || len(sel) == from {
 		return sel
@@ -232,8 +232,8 @@ func (p *payload) probe(values, hashes []uint64, sel []uint32) []uint32 {
 	return p.bits.ProbeInts(values, sel)
 }
 
-// guard calls read. If a mapped file was truncated, reading its bits faults; guard
-// returns that as an error, where otherwise the process would crash.
+// guard calls read. Reading the bits of a mapped file that was truncated faults:
+// guard returns an error instead of crashing the process.
 func (p *payload) guard(read func()) (err error) {
 	if p.mapping == nil {
 		read()
@@ -280,9 +280,9 @@ func (f *Filter) KeyOptions() (keys.Options, error) {
 	return keys.Options{Rule: rule, Classes: keys.ClassesOf(f.KeyClasses())}, err
 }
 
-// FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0
-// for an exact set, NaN without a payload, as after Close of a mapped one, or if the file
-// that was to be verified is damaged.
+// FPR returns the predicted false-positive rate, computed from a Bloom filter's bits. It
+// is 0 for an exact set, and NaN without a payload, as after Close of a mapped filter, or
+// if the rest of an unread file is damaged.
 func (f *Filter) FPR() float64 {
 	p := f.payload()
 	if p == nil || p.mapping.gone() {
@@ -304,10 +304,9 @@ func (f *Filter) FPR() float64 {
 	return fpr
 }
 
-// Count returns the number of distinct keys: the number of members of an exact set,
-// else an estimate from the bits, which is +Inf if they are too full or are in a
-// mapped file that was truncated; NaN without a payload, as after Close of a mapped
-// one.
+// Count returns the number of distinct keys: exactly for an exact set, else
+// estimated from the bits. It is +Inf if these are too full or in a mapped file
+// that was truncated, and NaN without a payload, as after Close of a mapped filter.
 func (f *Filter) Count() (e bloom.Cardinality) {
 	p := f.payload()
 	if p == nil || !p.mapping.within() {
@@ -323,8 +322,8 @@ func (f *Filter) Count() (e bloom.Cardinality) {
 	return e
 }
 
-// Bytes returns the size of the payload in memory, for an exact set with its index, for
-// counters with their bits.
+// Bytes returns the size of the payload in memory, including the index of an exact set
+// and the bits of counters.
 func (f *Filter) Bytes() uint64 {
 	switch p := f.payload(); {
 	case f.Counters() != nil:

@@ -24,10 +24,10 @@ func (h *Header) mappable() bool { return h.Filter.kind == KindBloom && h.Contig
 // bytes of the file, shared by all processes on a machine that map it. It has no
 // limit: the system may drop these bytes, and read them again.
 //
-// The filter's Close calls unmap, or, if calls are at work then, the last of them
-// does. unmap may be nil. After an error the map still belongs to the
-// caller. If the file or the machine does not allow it, the error wraps
-// fault.ErrUnsupported; use Load then.
+// The filter's Close calls unmap, or the last call still running then does. unmap
+// may be nil. After an error the map still belongs to the caller. If the file or
+// the machine does not allow mapping, the error wraps fault.ErrUnsupported; use
+// Load then.
 //
 // The bytes must not change before Close. If the file shrinks or its disk
 // fails, parts of the map can no longer be read. LoadMapped and the methods
@@ -134,8 +134,8 @@ func (m *mapping) enter() error {
 	return nil
 }
 
-// within is enter for what may be a part of a call at work: it succeeds until the
-// map is released.
+// within is enter for what may run inside another call: it succeeds until the map
+// is released.
 func (m *mapping) within() bool {
 	for m != nil {
 		n := m.calls.Load()
@@ -159,7 +159,7 @@ func (m *mapping) leave() {
 	m.release()
 }
 
-// release unmaps the file once. The caller holds mu, and no call is at work.
+// release unmaps the file once. The caller holds mu, and no call is running.
 func (m *mapping) release() {
 	if m.released {
 		return
@@ -173,7 +173,7 @@ func (m *mapping) release() {
 // gone reports whether no call can read the map any more.
 func (m *mapping) gone() bool { return m != nil && m.calls.Load() == closing }
 
-// close keeps further calls out and, if none is at work, releases the map.
+// close keeps further calls out and, if none is running, releases the map.
 func (m *mapping) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,23 +220,22 @@ func (f *Filter) KeepOpen() (release func(), err error) {
 	return f.mapping.leave, nil
 }
 
-// Close releases a mapped file. An error means that the file has changed while it
-// was in use, so that the answers of the filter cannot be trusted, or that this is
-// not known yet.
+// Close releases a mapped file. An error means that the file changed while it was
+// in use, so that the filter's answers cannot be trusted, or that this is not
+// known yet.
 //
 // Close may be called while other goroutines use the filter, and never waits for
-// them. Calls that are at work finish with right answers, and the last of them
-// releases the file; Close then returns an error that wraps [storage.ErrAgain].
-// Call it again once they have ended, before their answers are published, to learn
-// whether the file has changed. Calls that begin after Close return an error that
-// wraps [fs.ErrClosed], and methods without an error answer as those of a filter
-// without a payload do.
+// them. Their calls finish with right answers, and the last of them releases the
+// file; Close then returns an error that wraps [storage.ErrAgain]. Call it again
+// once they have ended, before their answers are published, to learn whether the
+// file has changed. Calls that begin after Close return an error that wraps
+// [fs.ErrClosed]; methods that return no error behave as if there were no payload.
 //
 // A *bloom.Filter that Bloom returned before must not be used after Close, unless
 // [Filter.KeepOpen] still holds the file: the process would end.
 //
-// For filters that are not mapped or nil, and once it has returned anything else
-// than an error that wraps storage.ErrAgain, Close does nothing.
+// Close does nothing for filters that are nil or not mapped, and after a call
+// that did not return storage.ErrAgain.
 func (f *Filter) Close() error {
 	if f == nil || f.mapping == nil {
 		return nil

@@ -91,8 +91,8 @@ func newUnzip(files []*Header) (*zstd.Decoder, error) {
 	return nil, nil
 }
 
-// take is what readPayloads does with the chunks, whose memory is reused. Either
-// function may be nil.
+// take has the functions that readPayloads calls with chunks, whose memory is
+// reused. Either may be nil.
 type take struct {
 	any     func(i int, raw []byte) error // called with chunk i of a file; concurrently
 	ordered func(raw []byte)              // called with all chunks in order

@@ -10,8 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
-// rules are those that this version knows. Their bits in the file are those of
-// keys.Rule.
+// rules are all that this version knows. The file has the bits of keys.Rule.
 const rules = keys.Trim | keys.Lower | keys.UUID | keys.URL | keys.URLHost
 
 // ruleBits returns the bits of a rule; ok is false unless its names are known and

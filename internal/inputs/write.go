@@ -39,7 +39,7 @@ import (
 //	pointer   where the blocks begin, and a checksum of header and blocks
 //
 // A worker reads the pointer, the header, the blocks and the lines of its own inputs.
-// docs/inputs.md describes the fields.
+// docs/inputs.md describes the lines of inputs.
 
 // listKind is the value of "kind" in the header.
 const listKind = "bloomjoin inputs"

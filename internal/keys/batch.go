@@ -10,9 +10,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
 
-// Batch holds the keys of one record batch in normal form. Rows whose key has a
-// NULL part are left out, and rows whose text cannot be an ID under a [Rule] with UUID
-// or URLHost: neither equals anything. The zero value is empty and ready for
+// Batch holds the keys of one record batch in normal form. It leaves out rows that
+// equal nothing: rows with a NULL in the key, and with a text that cannot be an ID
+// under a [Rule] with UUID or URLHost. The zero value is empty and ready for
 // [Encoder.Encode], which reuses its memory.
 //
 // Methods that only read may run concurrently. A nil *Batch has no rows.
@@ -64,7 +64,7 @@ func (b *Batch) Negative(i int) bool {
 // Fits returns nil if the keys can be compared with keys of the given classes
 // under the given rule, else an error that wraps fault.ErrMismatch. A batch
 // without keys fits everything. Batches from [Batch.SetBytes] record no class:
-// for them it checks no more than that no integers are wanted.
+// for these it only rejects integer classes.
 func (b *Batch) Fits(classes []Class, rule Rule) error {
 	integers := len(classes) == 1 && classes[0] == Integer
 	switch {
@@ -212,14 +212,13 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 	return dst
 }
 
-// maxParent is the longest parent domain that is asked for, in bytes: no longer one can be
-// resolved, and the work for a row must not grow with the square of its length.
+// maxParent is the longest parent domain that is looked up, in bytes: DNS resolves no
+// longer one, and the work for a row must not grow with the square of its length.
 const maxParent = 253
 
-// Asked returns the hashes to ask a set about the keys that were made under the rule, and,
-// by hash, the position in Rows: the keys', and under URLHost also those of the parent
-// domains of up to 253 bytes. positions is nil if each key has one hash. It uses the memory
-// of its arguments.
+// Asked returns the hashes to look up in a set, and the position in Rows of each: the
+// hashes of the keys and, under URLHost, of their parent domains of up to 253 bytes.
+// positions is nil if each key has one hash. It uses the memory of its arguments.
 func (b *Batch) Asked(h bloom.Hash, rule Rule, hashes []uint64, positions []uint32) ([]uint64, []uint32) {
 	if rule&URLHost == 0 || b == nil || b.isInt {
 		return b.Hash(h, hashes), nil

@@ -62,8 +62,8 @@ func (b *Bounds) Widen(i int, lo, hi []byte, known bool) {
 	b.put(i, hi)
 }
 
-// Merge extends b to include the keys of c, which must have the same classes. c is
-// unchanged; nil has no keys.
+// Merge extends b to include the keys of c, which must have the same classes and
+// stays unchanged. A nil c has no keys.
 func (b *Bounds) Merge(c *Bounds) {
 	if c == nil {
 		return

@@ -167,7 +167,7 @@ func (p *part) integers() func(row int) (v uint64, negative bool, out outcome) {
 	return p.anyInteger
 }
 
-// keyOf returns the outcome for a number that is (ok) or is not a 64-bit integer.
+// keyOf returns the outcome for a number; ok says whether it is a 64-bit integer.
 func keyOf(v uint64, negative, ok bool) (uint64, bool, outcome) {
 	if !ok {
 		return 0, false, isVoid

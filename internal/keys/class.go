@@ -165,8 +165,8 @@ func Meet(ids, log []Class) (c Class, ok bool) {
 	return b, true
 }
 
-// common returns the class of all files of one side: AnyNumber if they have several
-// kinds of numbers, "" if they cannot be compared.
+// common returns the class of all files of one side: AnyNumber for several kinds of
+// numbers, "" if they cannot be compared.
 func common(classes []Class) Class {
 	all := Null
 	for _, c := range classes {

@@ -140,8 +140,8 @@ func floatToDecimal(dst, value []byte) ([]byte, bool) {
 	return putDecimal(dst, n.Mul(n, five), int32(-e)), true
 }
 
-// decimalToInteger refuses a scale above zero: trailing zeros were stripped, so it
-// means a fraction.
+// decimalToInteger refuses a scale above zero, which means a fraction, since
+// trailing zeros were stripped.
 func decimalToInteger(dst, value []byte) ([]byte, bool) {
 	v, scale, ok := decimalOf(value)
 	if scale > 0 || scale < -20 {

@@ -37,8 +37,8 @@ func (b *Batch) SetInts(plain []byte, n, width int, signed bool) {
 	}
 }
 
-// SetAbove follows [Batch.SetInts] for signed keys of which some are 2^63 or more: above
-// reports whether value i is, instead of being negative.
+// SetAbove is called after [Batch.SetInts] if some signed keys stand for 2^63 or more:
+// above reports whether value i does, instead of being negative.
 func (b *Batch) SetAbove(above func(i int) bool) {
 	for i := range b.ints {
 		if above(i) {

@@ -211,7 +211,7 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 	return nil
 }
 
-// encode fills the batch, which was reset, with the keys that the parts make up.
+// encode fills the batch, which was reset, with the keys of the parts.
 func (b *Batch) encode(parts []part) {
 	b.findRows(parts)
 	changed := slices.ContainsFunc(parts, func(p part) bool { return p.rule != 0 || p.cast != nil || p.convert != nil })

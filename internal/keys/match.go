@@ -23,9 +23,9 @@ func (s Side) name() string {
 	return "the log"
 }
 
-// Match returns nil if the keys of the IDs can be compared with those of a log,
-// part by part. Otherwise the error names both classes and, if there is one, the
-// cast that helps.
+// Match returns nil if the keys of the IDs can be compared with the log's, part
+// by part. Otherwise the error names both classes and, if there is one, the cast
+// that helps.
 func Match(at fault.At, ids, log Side) error {
 	if len(ids.Classes) != len(log.Classes) {
 		return faults.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes))).
@@ -56,7 +56,7 @@ func Same(at fault.At, column Column, first string, want, got Class) error {
 	return e.WithHint("the keys of a filter are of one class: build one from the files of each")
 }
 
-// widest returns whichever class both are more likely to be castable to.
+// widest returns the class to which both can more likely be cast.
 func widest(a, b Class) Class {
 	switch {
 	case a == Bytes:

@@ -43,10 +43,10 @@ const (
 	maxDecimalBytes = 1 << 7
 )
 
-// Number returns the number that a value of a class with order ByNumber stands for,
-// given as a part of a composite key: days (Date), seconds (since 1970, since
-// midnight, or of a duration), or the number itself. ok is false for malformed
-// bytes and for decimals that would need excessive memory.
+// Number returns a value of a class with order ByNumber, given as a part of a
+// composite key, as a number: days (Date), seconds (since 1970, since midnight, or
+// of a duration), or the number itself. ok is false for malformed bytes and for
+// decimals that would need excessive memory.
 func Number(c Class, part []byte) (n *big.Rat, ok bool) {
 	switch {
 	case c == Integer && len(part) == 9:

@@ -318,8 +318,8 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	return e
 }
 
-// HasNested begins a key in the metadata of schemas that have a column for a path into structs.
-// The rest is the column's name, see [Path.Flat].
+// HasNested is the prefix of a key in the metadata of a schema in which a path into structs is
+// a column; the rest is the column's name, see [Path.Flat].
 const HasNested = "bloomjoin.nested "
 
 // NestedPaths returns the paths of columns that are in structs.
@@ -332,11 +332,11 @@ func NestedPaths(columns []Column) (paths [][]string) {
 	return paths
 }
 
-// HasHeader is a key in the metadata of the schemas of text whose first row has the names.
+// HasHeader is a key in the schema's metadata of text whose first row has the names.
 const HasHeader = "bloomjoin.header"
 
-// aboutHeader returns an error about a missing column of text with a header that was probably
-// read wrongly, and otherwise nil. A first row that has no names has keys: it is not shown.
+// aboutHeader returns an error about a missing column if the header was probably misread,
+// else nil. A first row without names holds keys and is not shown.
 func aboutHeader(schema *arrow.Schema, cause error) error {
 	if schema.Metadata().FindKey(HasHeader) < 0 || !errors.As(cause, new(errNoColumn)) {
 		return nil

@@ -35,9 +35,9 @@ const (
 	URL
 	// URLHost turns a URL or host into the normal form of the host; see
 	// [urlform.AppendHost]. A text without a host is an error among IDs and
-	// matches nothing in a log. A host is a member if it is an ID or one of its
-	// parent domains is: keys are hosts, and who asks a set hashes the parents,
-	// too; see [Batch.Asked]. The key is one column.
+	// matches nothing in a log. A host is a member if it or one of its parent
+	// domains is an ID, so look-ups hash the parents, too; see [Batch.Asked].
+	// The key is one column.
 	URLHost
 )
 
@@ -134,7 +134,7 @@ func (r Rule) Concerns(classes []Class) bool {
 	return false
 }
 
-// Check returns an error if the rule is not for keys of so many columns.
+// Check returns an error if the rule does not allow that many key columns.
 func (r Rule) Check(columns int) error {
 	if r&URLHost != 0 && columns != 1 {
 		return faults.Unsupported(fault.At{}, "{Normalize %s} of a key of %d columns", r, columns).WithHint("name the column of URLs or hosts alone")
@@ -266,7 +266,8 @@ func nibble(c byte) byte {
 // UUID.
 var ErrNoUUID = faults.Errorf("under {Normalize uuid} each ID is one")
 
-// ErrNoHost is the same for an ID without a host, under a rule with URLHost.
+// ErrNoHost is wrapped by errors about an ID without a host, under a rule with
+// URLHost.
 var ErrNoHost = faults.Errorf("under {Normalize url-host} each ID has one")
 
 // IDs returns an error if a row of the batch has a value that cannot be an ID. at

@@ -70,8 +70,8 @@ func Array(a arrow.Array) Values {
 	return one(values{typ: typ, array: a, n: n})
 }
 
-// described returns the type and length of an array. ok is false for nil and for an
-// array that cannot say: a nil pointer or a struct around one.
+// described returns the type and length of an array. ok is false for nil, a nil
+// pointer, and a struct around one.
 func described(a arrow.Array) (typ arrow.DataType, n int, ok bool) {
 	if a == nil {
 		return nil, 0, false
@@ -85,8 +85,8 @@ func described(a arrow.Array) (typ arrow.DataType, n int, ok bool) {
 	return typ, n, typ != nil
 }
 
-// Columns returns composite keys whose columns are those of the given values, in
-// order. All must have the same number of rows.
+// Columns returns composite keys of the columns of the given values, in order.
+// All must have the same number of rows.
 func Columns(v ...Values) Values {
 	var all Values
 	for _, x := range v {
@@ -97,7 +97,7 @@ func Columns(v ...Values) Values {
 
 func one(v values) Values { return Values{columns: []values{v}} }
 
-// Valid returns v with NULL also in the rows i for which valid[i] is false.
+// Valid returns v with NULL added in each row i for which valid[i] is false.
 func (v Values) Valid(valid []bool) Values {
 	all := Values{columns: slices.Clone(v.columns)}
 	for i := range all.columns {
@@ -106,8 +106,8 @@ func (v Values) Valid(valid []bool) Values {
 	return all
 }
 
-// and adds to the rows that are NULL those that are not valid. A list of another length than
-// the column is kept for checkValid to refuse.
+// and makes rows that are not valid NULL, too. A list whose length is not the column's is
+// kept for checkValid to refuse.
 func (c *values) and(valid []bool) {
 	switch {
 	case valid == nil || c.valid != nil && len(c.valid) != c.n:
@@ -139,7 +139,7 @@ func (v Values) Classes() (classes []Class, err error) {
 	return classes, nil
 }
 
-// Len returns the number of rows, which is that of the first column.
+// Len returns the number of rows of the first column.
 func (v Values) Len() int {
 	if len(v.columns) == 0 {
 		return 0
@@ -235,7 +235,8 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 	return out, nil
 }
 
-// checkValid returns an error if Valid does not suit the column.
+// checkValid returns an error if the length of Valid's list is not the
+// column's.
 func (c *values) checkValid() error {
 	switch {
 	case c.valid == nil:

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// The library's tables follow the version of Go. A filter would silently miss hosts if it
-// was built and asked with different ones, so that only the characters are converted that
-// Unicode 15.0 and 17.0 convert alike, by themselves and beside others; TestStable holds
-// the tables of any other version to them.
+// The library's tables follow the version of Go. A filter that was built with one version
+// and asked with another would silently miss hosts. So only characters are converted that
+// Unicode 15.0 and 17.0 convert alike, alone and next to others; TestStable checks the
+// tables of other versions.
 
 //go:embed stable.txt
 var stableText string
@@ -52,8 +52,8 @@ var converter = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.Bid
 // ends are the characters that end labels.
 var ends = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
 
-// maxLabel is the most bytes of a label that is not ASCII. Punycode of longer ones, which no
-// name server would take, would need time that grows with the square.
+// maxLabel limits the bytes of a label that is not ASCII: the time for Punycode grows with
+// their square, and no name server takes longer ones.
 const maxLabel = 253
 
 // appendLabels appends the labels of a host, each in ASCII.

@@ -1,8 +1,8 @@
-// Package urlform has normal forms of URLs and hosts, for comparing them. In go texts, out
-// come bytes: two texts with the same form count as equal. The forms depend on the text
-// alone, not on a version of Unicode, of the library or of Go, because they are in the
-// hashes of stored filters. [Append] and [AppendHost] state them exactly, as
-// codec/FORMAT.md does; each is its own form. Package keys uses it.
+// Package urlform makes normal forms of URLs and hosts: texts with the same form count as
+// equal, and the form of a form is itself. The forms depend on the text alone, not on a version
+// of Unicode, of the library or of Go, because stored filters have hashes of them.
+// [Append] and [AppendHost] state them exactly, as codec/FORMAT.md does. Package keys uses
+// it.
 package urlform
 
 import (
@@ -69,14 +69,13 @@ func Append(dst, text []byte) []byte {
 // an authority, such as a bare host: the scheme and // may be missing. ok is false if the
 // text has no host, or one that breaks a rule.
 //
-// An IPv6 address in brackets has the form of RFC 5952, without a zone. In other hosts,
-// escapes are decoded, and labels end at a dot, U+3002, U+FF0E or U+FF61. A label of ASCII
-// is in lower case, whatever it holds. Any other is converted by UTS #46: non-transitional
-// processing, with the checks of bidirectional text and joiners within the label, without
-// those of hyphens, lengths and STD3. It has at most 253 bytes, and only characters of stable.txt, also where
-// it is escaped by Punycode: those that Unicode 15.0 and 17.0 convert alike. Dots at the
-// end are dropped. What remains is not empty and has no byte up to 20, no 7f
-// (hexadecimal) and none of #%/:<>?@[\]^|.
+// An IPv6 address in brackets has the form of RFC 5952, without a zone. In other hosts, escapes
+// are decoded, and labels end at a dot, U+3002, U+FF0E or U+FF61. A label of ASCII is in lower
+// case, whatever it holds. Any other is converted by UTS #46: non-transitional processing,
+// checking bidirectional text and joiners within the label, but not hyphens, lengths and STD3.
+// It has at most 253 bytes, and only characters of stable.txt, even in Punycode: Unicode 15.0
+// and 17.0 convert these alike. Dots at the end are dropped. What remains is not empty and has
+// no byte up to 20, no 7f (hexadecimal) and none of #%/:<>?@[\]^|.
 func AppendHost(dst, text []byte) (host []byte, ok bool) {
 	if n := schemeEnd(text); n > 0 {
 		text = text[n+len(":"):]
@@ -90,7 +89,7 @@ func AppendHost(dst, text []byte) (host []byte, ok bool) {
 }
 
 // Parent returns the parent domain of a host in normal form: what follows its first dot. It
-// is empty if there is none; an IP address has none.
+// is empty for an IP address and for a host without a dot.
 func Parent(host []byte) []byte {
 	if i := bytes.IndexByte(host, '.'); i >= 0 && !isAddress(host) {
 		return host[i+1:]
@@ -122,7 +121,7 @@ func schemeEnd(text []byte) int {
 	return 0
 }
 
-// authority is the parts of an authority, as they are in the text.
+// authority has the parts of an authority, unchanged.
 type authority struct {
 	user, host, port []byte
 	hasUser, hasPort bool

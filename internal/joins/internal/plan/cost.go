@@ -9,8 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 )
 
-// The constants of the cost model were measured as docs/plan.md describes. Their
-// proportions matter, not their absolute values: strategies are compared.
+// Only the ratios of the model's constants matter: strategies are compared.
 
 // Nanoseconds of one thread, measured by BenchmarkCosts and by whole joins. Those
 // of tables and filters are for data in the second-level cache; beyond it a miss
