@@ -2,11 +2,13 @@
 """Print the commands of the README, or of a guide, that are to be run.
 
     readme.py FILE test|demo|run|python
+    readme.py FILE unmarked
 
 A marked block is a fenced code block whose opening fence stands on the line
 after a line '<!-- ci: WORD -->'. Blocks of the word are printed in order. There
 must be exactly one of test and of demo; of run and python there may be any
-number.
+number. A block marked skip:REASON is not run. With the word unmarked, it is an
+error if a block of shell, Python or Go has no mark.
 
 Blocks that are fenced as Python become commands, too. Those without a shell
 block between them run in one process, as in a notebook.
@@ -27,6 +29,8 @@ def blocks(text):
     for number, line in lines:
         marker = MARKER.fullmatch(line.strip())
         if not marker:
+            continue
+        if marker[1].startswith("skip:"):
             continue
         if marker[1] not in WORDS:
             sys.exit(f"line {number}: unknown marker {marker[1]!r}")
@@ -53,8 +57,19 @@ def commands(found):
         yield text
 
 
+def check_marks(path):
+    """Exits if a block of code has no mark."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for number, (before, line) in enumerate(itertools.pairwise(["", *lines]), 1):
+        if line in ("```sh", "```python", "```go") and not MARKER.fullmatch(before):
+            sys.exit(f"{path}: line {number}: mark the block as one to run, or as skip:REASON")
+
+
 def main():
     path, word = sys.argv[1:]
+    if word == "unmarked":
+        return check_marks(path)
     with open(path, encoding="utf-8") as file:
         found = [(language, text) for w, language, text in blocks(file.read()) if w == word]
     least, most = WORDS[word]
