@@ -143,6 +143,7 @@ var order = []string{
 	"cmd/bloomjoin/internal/words",
 	"cmd/bloomjoin/internal/flags",
 	"cmd/bloomjoin/internal/session",
+	"cmd/bloomjoin/internal/look",
 	"cmd",
 }
 

@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -16,6 +19,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
+
+// Width returns how many columns the terminal has that standard output is, or 80.
+func (c *Session) Width() int {
+	if data, ok := c.Stdout.(*interruptibleWriter); ok && c.Shown {
+		if f, ok := data.w.(*os.File); ok {
+			if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+				return width
+			}
+		}
+	}
+	return 80
+}
 
 // Report prints a report as one line of JSON, with --json only: on standard output, or
 // on standard error if the data goes to standard output.
