@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -339,8 +338,11 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if errors.Is(err, output.ErrRequire) && o.writes() {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
-	if err != nil || o.head.Stopped() && opts.Require == (dataset.Require{}) {
-		return cmp.Or(err, r.finishEarly(ctx))
+	if err != nil {
+		return err
+	}
+	if o.head.Stopped() {
+		return r.finishEarly(ctx)
 	}
 	rep := r.joinReport(o, opts, j, written)
 	c.SayBad(rep.BadLines)

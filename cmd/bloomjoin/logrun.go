@@ -212,10 +212,18 @@ func (r *logRun) writes() bool { return !r.count && !r.head.Alone() }
 
 // alreadyDone ends a run that an earlier one has done.
 func (r *logRun) alreadyDone(ctx context.Context, why error) error {
-	if err := r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, why); err != nil {
+	figures, err := r.out.Earlier(ctx)
+	if err != nil {
 		return err
 	}
-	return r.head.Print(ctx, &r.Session, r.out.Name, -1)
+	if err := r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, why, figures); err != nil {
+		return err
+	}
+	rows := int64(-1)
+	if figures.RowsOut != nil {
+		rows = *figures.RowsOut
+	}
+	return r.head.Print(ctx, &r.Session, r.out.Name, rows)
 }
 
 // collect reads the first rows of the answer for --head: with all the others, too. It returns an

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -234,8 +233,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if errors.Is(err, output.ErrDone) { // another attempt was faster
 		return r.alreadyDone(ctx, err)
 	}
-	if err != nil || o.head.Stopped() {
-		return cmp.Or(err, r.finishEarly(ctx))
+	if err != nil {
+		return err
+	}
+	if o.head.Stopped() {
+		return r.finishEarly(ctx)
 	}
 	rep := r.scanReport(scanner, written)
 	rep.RowsWhere, rep.FilesExcluded = o.where.Figure(scanner.Stats.RowsWhere.Load()), o.where.Figure(o.where.Excluded)

@@ -34,6 +34,8 @@ type Head struct {
 	Rows  int    // 0: it is not given
 	alone bool   // there is no -o: the rows are only shown
 	table *Table // what is shown; nil: nothing yet
+
+	stopped bool
 }
 
 // Add adds the flag.
@@ -82,7 +84,8 @@ func (h *Head) Collect(c *session.Session, rows iter.Seq2[arraycopy.Rows, error]
 		}
 		h.table.AddRecord(r.Record)
 		r.Record.Release()
-		if last = r.Piece; h.table.Full() && !all {
+		last = r.Piece
+		if h.stopped = h.table.Full() && !all; h.stopped {
 			break
 		}
 	}
@@ -90,7 +93,7 @@ func (h *Head) Collect(c *session.Session, rows iter.Seq2[arraycopy.Rows, error]
 }
 
 // Stopped reports whether reading has stopped when there were enough rows.
-func (h *Head) Stopped() bool { return h.alone && h.table != nil && h.table.Full() }
+func (h *Head) Stopped() bool { return h.stopped }
 
 // Print prints the table that was collected or, if there is an output, its first rows. It has
 // as many as of says; -1: unknown. It does nothing if the flag is not given.

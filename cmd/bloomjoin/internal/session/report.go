@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
@@ -84,15 +85,21 @@ func (c *Session) NewHead(verb string, start time.Time) Head {
 
 // AlreadyDone reports that there is nothing left to do; why wraps partition.ErrDone. It removes
 // temporary files, which a process that was killed after publishing the output may have
-// left.
-func (c *Session) AlreadyDone(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := objects.Sweep(ctx, c.Store(), output); err != nil {
+// left. figures are those that are known of the earlier run.
+func (c *Session) AlreadyDone(ctx context.Context, verb, name string, start time.Time, why error, figures output.Earlier) error {
+	if err := objects.Sweep(ctx, c.Store(), name); err != nil {
 		return err
 	}
 	h := c.NewHead(verb, start)
 	h.AlreadyDone, h.Message = true, words.Error(why)
-	c.Say("%s: %s", output, h.Message)
-	return c.Report(h, output)
+	if n := figures.RowsOut; n != nil {
+		h.Message += " (" + words.Things(*n, "row") + ")"
+	}
+	c.Say("%s: %s", name, h.Message)
+	return c.Report(struct {
+		Head
+		output.Earlier
+	}{h, figures}, name)
 }
 
 // SayNotes prints warnings about the files of an output directory.
