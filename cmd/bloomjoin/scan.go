@@ -189,6 +189,9 @@ type scanReport struct {
 	Warnings []joins.Warning `json:"warnings"`
 }
 
+// Read implements what [session.Session.Report] asks for.
+func (r scanReport) Read() int64 { return r.BytesRead }
+
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("scan")
 	defer func() { err = errors.Join(err, r.close()) }()

@@ -33,10 +33,16 @@ func (c *Session) Width() int {
 	return 80
 }
 
-// Report prints a report as one line of JSON, with --json only: on standard output, or
-// on standard error if the data goes to standard output.
+// Report ends a run. It prints a report as one line of JSON, with --json only: on standard output,
+// or on standard error if the data goes to standard output. Of inputs were read the bytes that the
+// report's method Read returns.
 func (c *Session) Report(v any, output string) error {
 	c.sayStorage()
+	var read int64
+	if r, ok := v.(interface{ Read() int64 }); ok {
+		read = r.Read()
+	}
+	c.sayUsage(read)
 	if !c.JSON {
 		return nil
 	}
@@ -76,11 +82,12 @@ type Head struct {
 	Notes []string `json:"notes,omitempty"` // as printed, about inputs and options
 
 	Storage *cloud.Stats `json:"storage,omitempty"` // requests to object stores and web servers
+	Usage   *Usage       `json:"usage,omitempty"`
 }
 
 // NewHead returns the head of a report, with what is known so far.
 func (c *Session) NewHead(verb string, start time.Time) Head {
-	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Notes: c.notes, Storage: c.storageFacts()}
+	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Notes: c.notes, Storage: c.storageFacts(), Usage: c.usage()}
 }
 
 // AlreadyDone reports that there is nothing left to do; why wraps partition.ErrDone. It removes

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,9 @@ type Session struct {
 	jsonLog bool   // --log-format json
 
 	notes []string // what is remarkable about the names of inputs
+
+	started time.Time
+	reading atomic.Int64 // time of reads of inputs, in ns
 }
 
 // CommonFlags adds the flags of all verbs, and checks them before a verb starts.
