@@ -38,7 +38,7 @@ func (c *cli) inspectCmd() *cobra.Command {
 	var from flags.Inputs
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
-		Short: "Describe a filter or a file with rows, show the first rows, and check whether it is whole",
+		Short: "Describe a filter or a file with rows, and check whether it is whole",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
@@ -63,7 +63,7 @@ func (c *cli) inspectCmd() *cobra.Command {
 		flags.AddManifestDir(f, &manifests)
 	})
 	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.IntVar(&head, "head", 3, "`N` rows to show of each file, 0 for none; none with --json, or by default with --check")
+		f.IntVar(&head, "head", 3, "`N` rows shown of each file")
 	})
 	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
 		f.BoolVar(&check, "check", false, "read and verify all of each file, and of what a manifest lists; exit code 1 if anything is damaged")

@@ -47,9 +47,8 @@ func (c *cli) scanCmd() *cobra.Command {
 set is missing; a Bloom filter lets a few others through, too. For exact answers
 use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
-  bloomjoin scan --filter users.bjf --head 10 logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
-  bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
+  bloomjoin scan --filter users.bjf --columns user_id,url --head 10 logs/`,
 		Annotations: flags.Docs("commands.md#scan"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },

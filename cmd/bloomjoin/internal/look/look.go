@@ -40,7 +40,7 @@ type Head struct {
 
 // Add adds the flag.
 func (h *Head) Add(cmd *cobra.Command, f *pflag.FlagSet) {
-	f.IntVar(&h.Rows, "head", 0, "`N` show the first rows as a table; without -o nothing is written, and reading stops after them")
+	f.IntVar(&h.Rows, "head", 0, "`N` show the first rows; without -o, only that")
 	flags.Exclusive(cmd, "head", "json")
 	flags.Exclusive(cmd, "head", "count")
 }

@@ -204,8 +204,11 @@ func (t *Table) Print(w io.Writer, of int64, hint string) error {
 	var b strings.Builder
 	some := ""
 	for i, s := range t.sections {
+		if some != "" {
+			b.WriteString(strings.TrimPrefix(some, ", ") + "\n")
+		}
 		if i > 0 {
-			b.WriteString(strings.TrimPrefix(some+"\n", ", ") + "\n")
+			b.WriteString("\n")
 		}
 		some = ""
 		if n := s.print(&b, t.width); n < s.of {

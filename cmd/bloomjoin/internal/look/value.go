@@ -15,7 +15,7 @@ const null = "NULL"
 
 // cell returns a value as it is shown, on one line. One that takes more than most bytes is cut.
 func cell(a arrow.Array, i, most int) string {
-	if a.IsNull(i) {
+	if isNull(a, i) {
 		return null
 	}
 	if s, ok := text(a, i); ok {
@@ -47,11 +47,17 @@ func text(a arrow.Array, i int) (s string, ok bool) {
 	case *array.LargeBinary:
 		return a.ValueString(i), true
 	case *array.Dictionary:
-		if d := a.Dictionary(); d.IsValid(a.GetValueIndex(i)) {
-			return text(d, a.GetValueIndex(i))
-		}
+		return text(a.Dictionary(), a.GetValueIndex(i))
 	}
 	return "", false
+}
+
+// isNull reports whether a value is NULL: by itself, by its type, or in its dictionary.
+func isNull(a arrow.Array, i int) bool {
+	if d, ok := a.(*array.Dictionary); ok && d.IsValid(i) {
+		return isNull(d.Dictionary(), d.GetValueIndex(i))
+	}
+	return a.DataType().ID() == arrow.NULL || a.IsNull(i)
 }
 
 // shown returns a text as it is where that is clear, or else in quotes, with escapes: one that
@@ -73,7 +79,7 @@ func appendJSON(b []byte, a arrow.Array, i, most int, inside bool) []byte {
 	switch {
 	case len(b) > most:
 		return b
-	case a.IsNull(i):
+	case isNull(a, i):
 		return append(b, "null"...)
 	}
 	switch a := a.(type) {
@@ -140,6 +146,10 @@ func scalar(a arrow.Array, i int) (s string, number bool) {
 		return float(a.Value(i), 64), true
 	case *array.Float32:
 		return float(float64(a.Value(i)), 32), true
+	case *array.Decimal128:
+		return a.Value(i).ToString(a.DataType().(*arrow.Decimal128Type).Scale), true
+	case *array.Decimal256:
+		return a.Value(i).ToString(a.DataType().(*arrow.Decimal256Type).Scale), true
 	case *array.Timestamp:
 		t := a.DataType().(*arrow.TimestampType)
 		s := a.Value(i).ToTime(t.Unit).UTC().Format("2006-01-02 15:04:05.999999999")

@@ -63,7 +63,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
 		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms or 1m")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
-		f.BoolVar(&c.Verbose, "verbose", false, "print more: how each file was read, which files were passed over")
+		f.BoolVar(&c.Verbose, "verbose", false, "print more: how each file was read, which were passed over, what took time")
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
