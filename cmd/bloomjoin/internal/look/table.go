@@ -25,6 +25,7 @@ func NewTable(most, width int) *Table { return &Table{Most: most, width: max(wid
 const (
 	leastWidth = 20 // of a terminal
 	leastText  = 10 // columns that a text gets, unless it takes fewer
+	leastType  = 6  // and the name of a type: int64 is not cut
 	mostWhole  = 36 // columns that other values get, which are not cut below: those of a UUID
 	between    = 3  // columns between two columns
 )
@@ -143,7 +144,7 @@ func (c *column) least() int {
 	if c.long {
 		return min(c.wanted(), leastText)
 	}
-	return max(min(c.widest, mostWhole), min(columnsOf(c.name), leastText))
+	return max(min(c.widest, mostWhole), min(columnsOf(c.name), leastText), min(columnsOf(c.typ), leastType))
 }
 
 // wanted returns how many columns show the column in full.
