@@ -393,7 +393,7 @@ func (f *filterFacts) revealsTo(of *filters.Filter) string {
 	}
 	s := f.Reveals + ", so anyone with this file can test any ID"
 	if _, _, ok := of.KeyRange(0); ok {
-		s += "; the least and the largest key"
+		s += "; it holds the least and the largest key"
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -125,6 +126,7 @@ var cells = []one{
 	}},
 	{typ: arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String), json: `[[{"key": 1, "value": "a"}], []]`, want: []string{`{"1":"a"}`, "{}"}},
 	{typ: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, json: `["x", "NULL", null]`, want: []string{"x", `"NULL"`, "NULL"}},
+	{typ: arrow.BinaryTypes.StringView, json: `["x\u001b", "y", null]`, want: []string{`"x\x1b"`, "y", "NULL"}},
 	{typ: arrow.Null, json: `[null]`, want: []string{"NULL"}},
 }
 
@@ -150,6 +152,53 @@ func TestCells(t *testing.T) {
 			}
 		}
 		a.Release()
+	}
+}
+
+// TestExtremes renders the smallest and largest values of types whose text is computed.
+func TestExtremes(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []arrow.DataType{
+		arrow.FixedWidthTypes.Date32, arrow.FixedWidthTypes.Date64, arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time64ns,
+		&arrow.TimestampType{Unit: arrow.Second}, &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "no such zone"},
+		arrow.FixedWidthTypes.Duration_s, arrow.FixedWidthTypes.MonthInterval, arrow.FixedWidthTypes.DayTimeInterval, arrow.FixedWidthTypes.MonthDayNanoInterval,
+		&arrow.Decimal128Type{Precision: 38, Scale: -3}, &arrow.Decimal256Type{Precision: 76, Scale: 76}, arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Float64,
+		arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Int8),
+	} {
+		width := 16
+		if f, ok := typ.(arrow.FixedWidthDataType); ok {
+			width = f.BitWidth() / 8
+		}
+		for _, fill := range []byte{0, 0xff, 0x80, 0x7f} {
+			buf := memory.NewBufferBytes(bytes.Repeat([]byte{fill}, 4*max(width, 16)))
+			data := array.NewData(typ, 2, []*memory.Buffer{nil, buf}, nil, 0, 0)
+			if list, ok := typ.(*arrow.FixedSizeListType); ok {
+				data = array.NewData(typ, 2, []*memory.Buffer{nil}, []arrow.ArrayData{array.NewData(list.Elem(), 4, []*memory.Buffer{nil, buf}, nil, 0, 0)}, 0, 0)
+			}
+			if got := cell(array.MakeFromData(data), 1, 1000); got == "" || strings.ContainsFunc(got, unicode.IsControl) {
+				t.Errorf("%s of bytes %x: %q", typ, fill, got)
+			}
+		}
+	}
+}
+
+// TestCoded renders texts that an array has once for several rows, and those of a type that is
+// not taken apart.
+func TestCoded(t *testing.T) {
+	t.Parallel()
+	texts := fromJSON(t, arrow.BinaryTypes.String, `["x\u001b[2J", null]`)
+	runs := array.NewRunEndEncodedArray(fromJSON(t, arrow.PrimitiveTypes.Int32, `[2, 3]`), texts, 3, 0)
+	for i, want := range []string{`"x\x1b[2J"`, `"x\x1b[2J"`, "NULL"} {
+		if got := cell(runs, i, 1000); got != want {
+			t.Errorf("run %d is %s, want %s", i, got, want)
+		}
+	}
+	union, err := array.NewSparseUnionFromArrays(fromJSON(t, arrow.PrimitiveTypes.Int8, `[0, 0]`), []arrow.Array{texts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cell(union, 0, 1000); strings.ContainsFunc(got, unicode.IsControl) {
+		t.Errorf("a union shows %q", got)
 	}
 }
 

@@ -46,16 +46,34 @@ func text(a arrow.Array, i int) (s string, ok bool) {
 		return a.ValueString(i), true
 	case *array.LargeBinary:
 		return a.ValueString(i), true
-	case *array.Dictionary:
-		return text(a.Dictionary(), a.GetValueIndex(i))
+	case *array.StringView:
+		return a.Value(i), true
+	case *array.BinaryView:
+		return string(a.Value(i)), true
+	}
+	if values, at := coded(a, i); values != nil {
+		return text(values, at)
 	}
 	return "", false
 }
 
-// isNull reports whether a value is NULL: by itself, by its type, or in its dictionary.
+// coded returns where a value is that an array has once for several rows; nil: it is in the array.
+func coded(a arrow.Array, i int) (values arrow.Array, at int) {
+	switch a := a.(type) {
+	case *array.Dictionary:
+		if a.IsValid(i) {
+			return a.Dictionary(), a.GetValueIndex(i)
+		}
+	case *array.RunEndEncoded:
+		return a.Values(), a.GetPhysicalIndex(i)
+	}
+	return nil, 0
+}
+
+// isNull reports whether a value is NULL: by itself, by its type, or where it is coded.
 func isNull(a arrow.Array, i int) bool {
-	if d, ok := a.(*array.Dictionary); ok && d.IsValid(i) {
-		return isNull(d.Dictionary(), d.GetValueIndex(i))
+	if values, at := coded(a, i); values != nil {
+		return isNull(values, at)
 	}
 	return a.DataType().ID() == arrow.NULL || a.IsNull(i)
 }
@@ -82,9 +100,10 @@ func appendJSON(b []byte, a arrow.Array, i, most int, inside bool) []byte {
 	case isNull(a, i):
 		return append(b, "null"...)
 	}
+	if values, at := coded(a, i); values != nil {
+		return appendJSON(b, values, at, most, inside)
+	}
 	switch a := a.(type) {
-	case *array.Dictionary:
-		return appendJSON(b, a.Dictionary(), a.GetValueIndex(i), most, inside)
 	case array.ExtensionArray:
 		return appendJSON(b, a.Storage(), i, most, inside)
 	case *array.Struct:
@@ -117,6 +136,9 @@ func appendJSON(b []byte, a arrow.Array, i, most int, inside bool) []byte {
 		return quoted(b, s[:min(len(s), most)])
 	}
 	s, number := scalar(a, i)
+	if !inside && !number {
+		s = shown(s, most) // a type that is not known here may have texts in it
+	}
 	return quotedIf(inside && !number, b, s)
 }
 
@@ -211,6 +233,8 @@ func quoted(b []byte, s string) []byte {
 // isLong reports whether values of a type have any length.
 func isLong(t arrow.DataType) bool {
 	switch t := t.(type) {
+	case arrow.EncodedType: // before nested ones
+		return isLong(t.Encoded())
 	case *arrow.DictionaryType:
 		return isLong(t.ValueType)
 	case arrow.ExtensionType:
@@ -226,6 +250,8 @@ func isLong(t arrow.DataType) bool {
 // isNumber reports whether values of a type are numbers, which stand on the right.
 func isNumber(t arrow.DataType) bool {
 	switch t := t.(type) {
+	case arrow.EncodedType:
+		return isNumber(t.Encoded())
 	case *arrow.DictionaryType:
 		return isNumber(t.ValueType)
 	case arrow.ExtensionType:

@@ -48,7 +48,7 @@ func (c *Session) usage() *Usage {
 	return &u
 }
 
-// sayUsage prints the usage of a run that has read some bytes of its inputs, with --verbose.
+// sayUsage prints the usage with --verbose. read is how many bytes of inputs were read; 0: unknown.
 func (c *Session) sayUsage(read int64) {
 	if !c.Verbose {
 		return
@@ -57,11 +57,14 @@ func (c *Session) sayUsage(read int64) {
 	if u.CPUSeconds > 0 {
 		c.Say("  processors: busy for %.2f s, %.1f of %d on average; threads waited %.2f s for one", u.CPUSeconds, u.CPUSeconds/elapsed, runtime.GOMAXPROCS(0), u.CPUWaitSeconds)
 	}
-	disk := ""
+	bytes, disk := "", ""
+	if read > 0 {
+		bytes = words.Bytes(read) + " of inputs, "
+	}
 	if u.PageFaults > 0 {
 		disk = fmt.Sprintf(", for which %s waited", words.Things(u.PageFaults, "page fault"))
 	}
-	c.Say("  reading: %s of inputs, %.2f s of all workers; %s came from disk%s", words.Bytes(read), u.ReadSeconds, words.Bytes(u.DiskBytesRead), disk)
+	c.Say("  reading: %s%.2f s of all workers; %s came from disk%s", bytes, u.ReadSeconds, words.Bytes(u.DiskBytesRead), disk)
 	if u.PeakMemory > 0 {
 		c.Say("  memory: %s at most", words.Bytes(u.PeakMemory))
 	}
