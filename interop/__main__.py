@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from common import cases, harness, properties, readers
-from files import duplicates, engine, flights, formats, hive, identity, lake, pages, privacy, sketches, text
+from files import duplicates, engine, flights, formats, hive, identity, lake, look, pages, privacy, sketches, text
 from joins import arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
 from runs import builds, commits, counting, find, growing, histories, seams, shards, usage
@@ -20,7 +20,7 @@ from writers import writers
 
 MODULES = (
     usage, seams, keys, numberkeys, casts, joins, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages, pagejoins, engine,
-    privacy, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
+    privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 
 

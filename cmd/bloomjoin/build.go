@@ -292,7 +292,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
-		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone)
+		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone, output.Earlier{})
 	}
 	adds, end := c.ProgressIn(session.NewMeter("reading IDs", plan.Pieces()), session.NewMeter("reading known keys", knownPieces))
 	plan.SetProgress(adds[0])

@@ -59,7 +59,7 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 	}
 	done, err := output.Commit(ctx, out, names)
 	if errors.Is(err, output.ErrDone) {
-		return c.AlreadyDone(ctx, "commit", out.Name, start, err)
+		return c.AlreadyDone(ctx, "commit", out.Name, start, err, output.Earlier{})
 	}
 	if err != nil {
 		return err

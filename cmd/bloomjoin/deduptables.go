@@ -113,7 +113,7 @@ func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
 	if _, err := r.Store().Stat(ctx, r.o.out); err != nil {
 		return false, fmt.Errorf("%w (%w: name new ones, or another state)", err, why)
 	}
-	return true, r.AlreadyDone(ctx, r.verb, r.o.out, r.start, why)
+	return true, r.AlreadyDone(ctx, r.verb, r.o.out, r.start, why, output.Earlier{})
 }
 
 // tableDone returns what a state has of a table. Two names are two tables, because the

@@ -45,11 +45,11 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 	switch {
 	case opts.Type == joins.Right || opts.Type == joins.Full:
 		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
-	case out.IsDir(ctx) && !o.count:
+	case o.writes() && out.IsDir(ctx):
 		out.Require, out.PublishAtEnd = opts.Require, opts.Shard.Whole()
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, output.ErrRequire
-	case o.count:
+	case !o.writes():
 		return w, nil
 	}
 	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.SchemaFrom)

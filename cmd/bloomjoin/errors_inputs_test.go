@@ -119,7 +119,7 @@ func logErrors() []errorGroup {
 			failed("Nothing on standard input of probe", "bloomjoin probe --filter users.bjf"),
 			failed("A line to probe that is not JSON", "bloomjoin probe --filter users.bjf < bad.ndjson"),
 			failed("A file to inspect that is not there", "bloomjoin inspect user.bjf"),
-			failed("A text file to inspect", "bloomjoin inspect ids.csv"),
+			failed("A file of another kind to inspect", "bloomjoin inspect no-data/README.md"),
 			failed("An address in HDFS", scan+"-o out.parquet hdfs://host/logs/"),
 			failed("An empty file", scan+"-o out.parquet empty.parquet"),
 			failed("A Parquet file that was cut short", scan+"-o out.parquet logs cut.parquet"),

@@ -45,6 +45,9 @@ type buildReport struct {
 	Digest       string         `json:"digest"`
 }
 
+// Read implements what [session.Session.Report] asks for.
+func (r buildReport) Read() int64 { return r.BytesRead }
+
 // saveFilter writes a filter, and returns what is reported about it.
 func (c *cli) saveFilter(ctx context.Context, verb string, start time.Time, o filterOut, f *filters.Filter, rep builds.Report) (buildReport, error) {
 	size, err := filters.Save(ctx, c.Store(), o.name, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})

@@ -6,36 +6,39 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
+	var head int
 	var manifests, shard string
 	var from flags.Inputs
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
-		Short: "Describe filters, Parquet and Arrow files, or check them",
+		Short: "Describe filters and files with rows, or check them",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
@@ -45,7 +48,13 @@ func (c *cli) inspectCmd() *cobra.Command {
 			if compare {
 				return c.compare(cmd, args)
 			}
-			return c.inspect(cmd, check, manifests, shard, &from, args)
+			if err := look.Check(head, 0); err != nil {
+				return err
+			}
+			if c.JSON || check && !cmd.Flags().Changed("head") {
+				head = 0
+			}
+			return c.inspect(cmd, check, head, manifests, shard, &from, args)
 		},
 	}
 	flags.Group(cmd.Flags(), flags.GroupInput, func(f *pflag.FlagSet) {
@@ -53,12 +62,17 @@ func (c *cli) inspectCmd() *cobra.Command {
 		f.StringVar(&shard, "shard", "", flags.ShardHelp)
 		flags.AddManifestDir(f, &manifests)
 	})
+	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
+		f.IntVar(&head, "head", 3, "`N` rows shown of each file")
+	})
 	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
 		f.BoolVar(&check, "check", false, "read and verify every byte; exit with 1 if anything is damaged")
 		f.BoolVar(&compare, "compare", false, "count the keys of two filters: in both, and in each alone")
 	})
 	flags.Exclusive(cmd, "check", "compare")
 	flags.Exclusive(cmd, "compare", "shard")
+	flags.Exclusive(cmd, "head", "json")
+	flags.Exclusive(cmd, "head", "compare")
 	return cmd
 }
 
@@ -74,6 +88,7 @@ type inspected struct {
 	Index   *indexFacts  `json:"index,omitempty"`
 	name    string       // as given
 	lines   [][2]string  // for people
+	rows    *look.Table  // for people; nil: none
 }
 
 type filterFacts struct {
@@ -121,12 +136,13 @@ type tableFacts struct {
 }
 
 type columnFact struct {
-	Name     string `json:"name"`
-	Type     string `json:"type"`
-	Nullable bool   `json:"nullable"`
+	Name     string     `json:"name"`
+	Type     string     `json:"type"`
+	Nullable bool       `json:"nullable"`
+	Keys     []look.Key `json:"keys,omitempty"` // that it, or fields of it, can be
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *flags.Inputs, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard string, from *flags.Inputs, args []string) error {
 	start := time.Now()
 	var all roundRobin
 	var err error
@@ -164,103 +180,19 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 		if !all.mine() {
 			continue
 		}
-		i, err := c.inspectOne(cmd, name, check, lim)
+		named := source.Opening{OpenOptions: source.OpenOptions{Text: source.IsText(source.FormatByName(address.WithoutQuery(name)))}}
+		i, err := c.inspectOne(cmd, name, check, head, named, lim)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
 		report.Files = append(report.Files, i)
 		if !c.JSON {
-			i.print(words.Printable{Writer: c.Stdout})
+			failed = append(failed, i.print(c.Stdout))
 		}
 	}
 	report.Head = c.NewHead("inspect", start)
 	return errors.Join(append(failed, c.Report(report, ""))...)
-}
-
-// roundRobin gives files to workers in turn: file k of all that the arguments name belongs to
-// worker k mod N. Files of other workers are not opened.
-type roundRobin struct {
-	shard dataset.Shard
-	next  uint64
-}
-
-// mine reports whether the next file belongs to this worker.
-func (t *roundRobin) mine() bool {
-	k := t.next
-	t.next++
-	return t.shard.Whole() || k%uint64(t.shard.Of) == uint64(t.shard.Index)
-}
-
-// inspectDir prints a line about each file below a directory. Files of other
-// formats are not errors.
-func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *roundRobin, lim filters.Limits) (found []inspected, err error) {
-	entries, err := c.Store().List(cmd.Context(), dir)
-	if errors.Is(err, storage.ErrNoFiles) {
-		c.describe("%s: a directory without files", dir)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	about := fmt.Sprintf("%s: a directory of %s", dir, words.Things(len(entries), "file"))
-	if !all.shard.Whole() {
-		entries = slices.DeleteFunc(entries, func(storage.Object) bool { return !all.mine() })
-		about += fmt.Sprintf(", %s of them in shard %s", words.Count(len(entries)), all.shard)
-	}
-	c.describe("%s", about)
-	var failed []error
-	for _, e := range entries {
-		i, err := c.inspectOne(cmd, e.Name, check, lim)
-		if err != nil {
-			if errors.Is(err, source.ErrNoData) {
-				c.describe("  %s: not a filter, Parquet or Arrow file", e.Rel)
-				continue
-			}
-			c.describe("  %s: cannot be read", e.Rel)
-			failed = append(failed, err)
-			continue
-		}
-		c.describe("  %s: %s, %s", e.Rel, words.Bytes(i.Bytes), i.summary())
-		found = append(found, i)
-	}
-	return found, errors.Join(failed...)
-}
-
-// dirInspected is the report about an output directory.
-type dirInspected struct {
-	Directory  string   `json:"directory"`
-	Generation int64    `json:"generation"`
-	Inputs     int      `json:"inputs"`
-	Files      int      `json:"files"`
-	Rows       int64    `json:"rows"`
-	Bytes      int64    `json:"bytes"`
-	Complete   bool     `json:"complete"`
-	Checked    bool     `json:"checked"`
-	Problems   []string `json:"problems,omitempty"`
-}
-
-// inspectState compares an output directory with its manifest. It returns nil if there is
-// none. With check, a difference is an error.
-func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
-	d, err := output.InspectDirectory(ctx, output.Destination{Output: output.Output{Name: dir, Store: c.Store()}, ManifestDir: manifests}, check)
-	if err != nil || d == nil {
-		return nil, err
-	}
-	complete := "complete"
-	if !d.Complete {
-		complete = "not complete"
-	}
-	c.describe("  manifest: %s, %s rows in %s, %s; %s", words.Things(d.Inputs, "input"), words.Count(d.Rows), words.Things(d.Files, "file"), words.Bytes(d.Bytes), complete)
-	var failed []error
-	for _, p := range d.Problems {
-		if check {
-			failed = append(failed, errors.New(p))
-		} else {
-			c.describe("  %s", p)
-		}
-	}
-	return &dirInspected{dir, d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes, d.Complete, check && len(failed) == 0, d.Problems}, errors.Join(failed...)
 }
 
 // describe prints a line about a file, unless the report is JSON.
@@ -309,7 +241,8 @@ func firstOf(src storage.Reader) ([]byte, error) {
 	return first, err
 }
 
-func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filters.Limits) (i inspected, err error) {
+// inspectOne describes a file. open says whether it may be text, head how many rows are shown.
+func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, head int, open source.Opening, lim filters.Limits) (i inspected, err error) {
 	src, err := c.Store().Open(cmd.Context(), storage.Object{Name: name})
 	if err != nil {
 		return i, err
@@ -332,7 +265,8 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 	if keyindex.Is(first) {
 		return i, i.index(cmd.Context(), c.Store(), name, check)
 	}
-	files, err := c.Open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
+	open.Hive, open.Uncommitted = dataset.HiveOff, true
+	files, err := c.Open(cmd, []string{name}, open)
 	if errors.Is(err, source.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, source.ErrNoData)
 	}
@@ -340,7 +274,18 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 		return i, err
 	}
 	defer func() { err = errors.Join(err, source.Close(files)) }()
-	return i, i.table(cmd.Context(), files[0], check)
+	if err := i.table(cmd.Context(), files[0], check); err != nil || head == 0 {
+		return i, err
+	}
+	i.rows = look.NewTable(head, c.Width())
+	if err := i.rows.Read(cmd.Context(), files[0]); err != nil {
+		if err := stopped.Err(cmd.Context()); err != nil {
+			return i, err
+		}
+		i.rows = nil
+		i.say("rows", "cannot be read: %s", words.Error(err)) // the description holds
+	}
+	return i, nil
 }
 
 func (i *inspected) say(name, format string, args ...any) {
@@ -356,11 +301,17 @@ func (i *inspected) checked(err error) error {
 	return err
 }
 
-func (i *inspected) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", i.name, words.Bytes(i.Bytes))
+func (i *inspected) print(w io.Writer) error {
+	safe := words.Printable{Writer: w}
+	fmt.Fprintf(safe, "%s: %s\n", i.name, words.Bytes(i.Bytes))
 	for _, l := range i.lines {
-		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
+		fmt.Fprintf(safe, "  %-15s %s\n", l[0], l[1])
 	}
+	if i.rows == nil {
+		return nil
+	}
+	fmt.Fprintln(safe)
+	return i.rows.Print(w, i.Table.Rows, "")
 }
 
 func (i *inspected) filter(src storage.Reader, name string, check bool, lim filters.Limits) error {
@@ -404,7 +355,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
 	i.against(f, facts)
-	i.say("reveals", "%s", facts.Reveals)
+	i.say("reveals", "%s", facts.revealsTo(f))
 	if f.Kind() != filters.KindExact {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
@@ -433,6 +384,18 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 	}
 	i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, said.FPRAsked, words.Count(rep.Distinct), facts.full())
 	return i.checked(nil)
+}
+
+// revealsTo returns what the file says of the IDs to those who have it.
+func (f *filterFacts) revealsTo(of *filters.Filter) string {
+	if of.Kind() == filters.KindExact {
+		return f.Reveals + ": anyone with this file can list them"
+	}
+	s := f.Reveals + ", so anyone with this file can test any ID"
+	if _, _, ok := of.KeyRange(0); ok {
+		s += "; it holds the least and the largest key"
+	}
+	return s
 }
 
 // counting records what a counting filter says, and describes it; k is nil for other kinds.
@@ -524,13 +487,23 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 	case source.ResultExact:
 		i.say("result", "exact answer of a join")
 	}
-	for _, c := range f.Schema().Fields() {
-		t.Columns = append(t.Columns, columnFact{c.Name, c.Type.String(), c.Nullable})
-		null := " not null"
-		if c.Nullable {
-			null = ""
+	for n, c := range f.Schema().Fields() {
+		of := look.KeysOf(f, n)
+		t.Columns = append(t.Columns, columnFact{c.Name, c.Type.String(), c.Nullable, of})
+		line := c.Name + " " + c.Type.String()
+		if !c.Nullable {
+			line += " not null"
 		}
-		i.say("column", "%s %s%s", c.Name, c.Type, null)
+		nested := c.Type.ID() == arrow.STRUCT
+		if len(of) == 1 && !nested {
+			line += of[0].Of(c.Name)
+		}
+		i.say("column", "%s", line)
+		for k := range of {
+			if nested {
+				i.say("  field", "%s", of[k].Of(c.Name))
+			}
+		}
 	}
 	if !check {
 		return nil

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -113,4 +118,89 @@ func (c *cli) inspectedNames(cmd *cobra.Command, from *flags.Inputs, args []stri
 		names = append(names, in.Name)
 	}
 	return names, nil
+}
+
+// dirInspected is the report about an output directory.
+type dirInspected struct {
+	Directory  string   `json:"directory"`
+	Generation int64    `json:"generation"`
+	Inputs     int      `json:"inputs"`
+	Files      int      `json:"files"`
+	Rows       int64    `json:"rows"`
+	Bytes      int64    `json:"bytes"`
+	Complete   bool     `json:"complete"`
+	Checked    bool     `json:"checked"`
+	Problems   []string `json:"problems,omitempty"`
+}
+
+// inspectState compares an output directory with its manifest. It returns nil if there is
+// none. With check, a difference is an error.
+func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
+	d, err := output.InspectDirectory(ctx, output.Destination{Output: output.Output{Name: dir, Store: c.Store()}, ManifestDir: manifests}, check)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	complete := "complete"
+	if !d.Complete {
+		complete = "not complete"
+	}
+	c.describe("  manifest: %s, %s rows in %s, %s; %s", words.Things(d.Inputs, "input"), words.Count(d.Rows), words.Things(d.Files, "file"), words.Bytes(d.Bytes), complete)
+	var failed []error
+	for _, p := range d.Problems {
+		if check {
+			failed = append(failed, errors.New(p))
+		} else {
+			c.describe("  %s", p)
+		}
+	}
+	return &dirInspected{dir, d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes, d.Complete, check && len(failed) == 0, d.Problems}, errors.Join(failed...)
+}
+
+// roundRobin gives files to workers in turn: file k of all that the arguments name belongs to
+// worker k mod N. Files of other workers are not opened.
+type roundRobin struct {
+	shard dataset.Shard
+	next  uint64
+}
+
+// mine reports whether the next file belongs to this worker.
+func (t *roundRobin) mine() bool {
+	k := t.next
+	t.next++
+	return t.shard.Whole() || k%uint64(t.shard.Of) == uint64(t.shard.Index)
+}
+
+// inspectDir prints a line about each file below a directory. Files of other
+// formats are not errors.
+func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *roundRobin, lim filters.Limits) (found []inspected, err error) {
+	entries, err := c.Store().List(cmd.Context(), dir)
+	if errors.Is(err, storage.ErrNoFiles) {
+		c.describe("%s: a directory without files", dir)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	about := fmt.Sprintf("%s: a directory of %s", dir, words.Things(len(entries), "file"))
+	if !all.shard.Whole() {
+		entries = slices.DeleteFunc(entries, func(storage.Object) bool { return !all.mine() })
+		about += fmt.Sprintf(", %s of them in shard %s", words.Count(len(entries)), all.shard)
+	}
+	c.describe("%s", about)
+	var failed []error
+	for _, e := range entries {
+		i, err := c.inspectOne(cmd, e.Name, check, 0, source.Opening{}, lim)
+		if err != nil {
+			if errors.Is(err, source.ErrNoData) {
+				c.describe("  %s: not a filter, Parquet or Arrow file", e.Rel)
+				continue
+			}
+			c.describe("  %s: cannot be read", e.Rel)
+			failed = append(failed, err)
+			continue
+		}
+		c.describe("  %s: %s, %s", e.Rel, words.Bytes(i.Bytes), i.summary())
+		found = append(found, i)
+	}
+	return found, errors.Join(failed...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -33,6 +34,7 @@ type joinFlags struct {
 	dir                                           flags.Directory
 	fpr                                           float64
 	count                                         bool
+	head                                          look.Head
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -49,9 +51,9 @@ func (c *cli) joinCmd() *cobra.Command {
   right  inner, and IDs without a log row
   full   left and right`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
-  bloomjoin join --ids airports.csv --on origin=iata --type inner -o out/ logs/
+  bloomjoin join --ids airports.csv --on origin=iata --type inner --head 10 logs/
   bloomjoin join --ids users.parquet --on user_id --count --type anti logs/`,
-		Annotations: flags.Help("join", "ids on output", "type where columns count shard ids-format key-type files-from include exclude force require-rows max-kept"),
+		Annotations: flags.Help("join", "ids on output", "type where columns count head shard ids-format key-type files-from include force require-rows max-kept"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
@@ -68,6 +70,7 @@ func (c *cli) joinCmd() *cobra.Command {
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+		o.head.Add(cmd, f)
 		c.AddForce(f)
 		o.layout.Add(f)
 		f.Lookup("columns").Usage = columnsHelp
@@ -143,7 +146,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (joins.Options, sou
 	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
 	var out output.Destination
 	var err error
-	if !o.count {
+	if o.writes() {
 		if out, err = c.outputOf(ctx, o.out, o.format); err == nil {
 			err = o.dir.Fill(ctx, &out)
 		}
@@ -292,7 +295,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	c.WatchReader(ctx, out.Name)
-	r.layout, r.count, r.out, r.shard = &o.layout, o.count, out, opts.Shard
+	r.layout, r.count, r.head, r.out, r.shard = &o.layout, o.count, &o.head, out, opts.Shard
 	openLog, err := r.joinInputs(ctx, o, opts, open, args)
 	if err != nil {
 		return err
@@ -330,19 +333,25 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
 	if errors.Is(err, output.ErrDone) { // another attempt was faster
-		return r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
+		return r.alreadyDone(ctx, err)
 	}
-	if errors.Is(err, output.ErrRequire) && !o.count {
+	if errors.Is(err, output.ErrRequire) && o.writes() {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {
 		return err
 	}
+	if o.head.Stopped() {
+		return r.finishEarly(ctx)
+	}
 	rep := r.joinReport(o, opts, j, written)
 	c.SayBad(rep.BadLines)
 	c.sayJoin(o, rep)
-	return r.finish(rep, rep.RowsOut, written)
+	return r.finish(ctx, rep, rep.RowsOut, written)
 }
+
+// writes reports whether there is an output.
+func (o *joinFlags) writes() bool { return !o.count && !o.head.Alone() }
 
 // checkJoin checks the flags that plan does not have.
 func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
@@ -350,6 +359,9 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if err := flags.CheckCount(cmd, o.count); err != nil {
+		return err
+	}
+	if err := o.head.Check(cmd, o.out); err != nil {
 		return err
 	}
 	if err := flags.CheckRate(cmd, o.fpr); err != nil {
@@ -365,7 +377,7 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 // input.
 func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Options, ids source.Opening, args []string) (source.Opening, error) {
 	open := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: ids.Int96Nanos}}
-	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
+	if o.writes() && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
 		return open, flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
 	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
@@ -415,6 +427,8 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts joins.Options
 	case r.count:
 		_, err = j.Count(ctx)
 		return w, errors.Join(err, r.closeFilters())
+	case !o.writes():
+		return w, errors.Join(r.collect(j.Run(ctx), opts.Require != (dataset.Require{})), r.closeFilters())
 	}
 	return j.Write(ctx, r.out, r.closeFilters)
 }
@@ -513,7 +527,7 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 		}
 	}
 	to := ""
-	if !o.count {
+	if o.out != "" {
 		to = " into " + o.out
 	}
 	c.Say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",

@@ -259,7 +259,7 @@ func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string,
 // share an output file, the first of each schema and format: the output takes metadata and
 // compression from the first, and depends on whether the others differ.
 func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
-	if !r.count && !r.out.IsDir(ctx) {
+	if r.writes() && !r.out.IsDir(ctx) {
 		seen := map[string]bool{}
 		for i := range share {
 			in := &share[i].Input

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -11,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -39,8 +42,9 @@ type logRun struct {
 	*cli
 	verb   string
 	start  time.Time
-	out    output.Destination // unset for plan and with --count
-	count  bool               // --count: there is no output
+	out    output.Destination // unset for plan, and if nothing is written
+	count  bool               // --count
+	head   *look.Head         // --head
 	shard  dataset.Shard
 	layout *flags.Layout
 	keep   keyscan.Options // rows, columns and schema of the output
@@ -67,7 +71,7 @@ type logRun struct {
 }
 
 func (c *cli) newRun(verb string) *logRun {
-	return &logRun{cli: c, verb: verb, start: time.Now(), end: func() {}}
+	return &logRun{cli: c, verb: verb, start: time.Now(), end: func() {}, head: new(look.Head)}
 }
 
 // close closes what is open. The error may say that a filter file has changed
@@ -189,7 +193,7 @@ func (r *logRun) pieces() []source.Piece {
 // directory, those that are new or have changed. An output that may not be replaced is an
 // error. options identify the run, with the inputs.
 func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, error) {
-	if r.count {
+	if !r.writes() {
 		return false, r.openOwn(ctx)
 	}
 	err := r.begun(ctx, options)
@@ -200,7 +204,45 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 		return false, err
 	}
 	r.end()
-	return true, r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
+	return true, r.alreadyDone(ctx, err)
+}
+
+// writes reports whether there is an output.
+func (r *logRun) writes() bool { return !r.count && !r.head.Alone() }
+
+// alreadyDone ends a run that an earlier one has done.
+func (r *logRun) alreadyDone(ctx context.Context, why error) error {
+	figures, err := r.out.Earlier(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, why, figures); err != nil {
+		return err
+	}
+	rows := int64(-1)
+	if figures.RowsOut != nil {
+		rows = *figures.RowsOut
+	}
+	return r.head.Print(ctx, &r.Session, r.out.Name, rows)
+}
+
+// collect reads the first rows of the answer for --head: with all the others, too. It returns an
+// error if a file that it has read has changed since it was opened.
+func (r *logRun) collect(rows iter.Seq2[arraycopy.Rows, error], all bool) error {
+	last, err := r.head.Collect(&r.Session, rows, all)
+	if err != nil {
+		return err
+	}
+	pieces := r.pieces()
+	return source.Unchanged(pieces[:min(last+1, len(pieces))])
+}
+
+// finishEarly ends a run that has not read the whole log, since --head had enough rows. Figures
+// of a part would mislead.
+func (r *logRun) finishEarly(ctx context.Context) error {
+	r.SayWarnings(damaged(r.all))
+	r.Say("first %s found, in %.2f s: what follows was not read (--count counts the rows, -o OUT writes them)", words.Things(r.head.Rows, "row"), time.Since(r.start).Seconds())
+	return r.finish(ctx, nil, -1, dataset.Written{})
 }
 
 // begun identifies the run, and leaves only what has to be read.
@@ -243,9 +285,9 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	}
 }
 
-// finish prints the report of a run as JSON, or with --count the number of rows,
-// after what is remarkable about the files written.
-func (r *logRun) finish(report any, rowsOut int64, w dataset.Written) error {
+// finish prints the report of a run as JSON, or with --count the number of rows, or with --head
+// some of them, after what is remarkable about the files written. rowsOut is -1 if unknown.
+func (r *logRun) finish(ctx context.Context, report any, rowsOut int64, w dataset.Written) error {
 	r.SayNotes(r.out.Name, w)
 	if w.Unfinished != "" {
 		r.Say("%s: not finished: %s", r.out.Name, w.Unfinished)
@@ -257,7 +299,10 @@ func (r *logRun) finish(report any, rowsOut int64, w dataset.Written) error {
 		_, err := fmt.Fprintln(r.Stdout, rowsOut)
 		return err
 	}
-	return r.Report(report, r.out.Name)
+	if r.kept > 0 || r.writes() && !r.shard.Whole() {
+		rowsOut = -1 // there are others in the output
+	}
+	return errors.Join(r.head.Print(ctx, &r.Session, r.out.Name, rowsOut), r.Report(report, r.out.Name))
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.

@@ -126,5 +126,5 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 			return
 		}
 	}
-	_, _ = io.WriteString(c.Stdout, help.Of(cmd, c.Width(), cmd.Flags().Changed(flags.AllFlag))) // the writer remembers a failure
+	_, _ = io.WriteString(c.Stdout, help.Of(cmd, c.LineWidth(), cmd.Flags().Changed(flags.AllFlag))) // the writer remembers a failure
 }

@@ -128,7 +128,7 @@ func (c *cli) putFilter(ctx context.Context, verb string, start time.Time, o fil
 		return err
 	}
 	if done {
-		return c.AlreadyDone(ctx, verb, o.name, start, output.ErrDone)
+		return c.AlreadyDone(ctx, verb, o.name, start, output.ErrDone, output.Earlier{})
 	}
 	r, err := c.saveFilter(ctx, verb, start, o, f, rep)
 	if err != nil {

@@ -13,10 +13,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -33,6 +35,7 @@ type scanFlags struct {
 	inputs                                     flags.Inputs
 	where                                      flags.Where
 	dir                                        flags.Directory
+	head                                       look.Head
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -43,8 +46,8 @@ func (c *cli) scanCmd() *cobra.Command {
 		Long:  `Copy the rows of a log that a filter lets through. No row whose key is in the ID set is missing; a Bloom filter lets a few others through, too. For exact answers use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
-  bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
-		Annotations: flags.Help("outputs", "filter output", "key match no-match where columns count shard files-from include exclude force schema"),
+  bloomjoin scan --filter users.bjf --columns user_id,url --head 10 logs/`,
+		Annotations: flags.Help("outputs", "filter output", "key match no-match where columns count head shard files-from include exclude force schema"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
@@ -72,6 +75,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+		o.head.Add(cmd, f)
 		c.AddForce(f)
 		o.layout.Add(f)
 		o.inputs.AddOutput(f)
@@ -137,11 +141,11 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 	o.Format = dataset.Format(format)
 	switch {
 	case out == "":
-		return o, flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output")
+		return o, flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output (--head 10 shows rows without it)")
 	case out == "-" && format == "parquet":
 		return o, flags.Usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
 	case out == "-" && c.Shown:
-		return o, flags.Usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: name a file, or pipe it into a program")
+		return o, flags.Usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: --head 10 shows rows, -o FILE writes them, and a pipe takes them to a program")
 	case flags.CheckWritable(out) != nil:
 		return o, flags.CheckWritable(out)
 	case out == "-" || o.IsDir(ctx):
@@ -181,6 +185,9 @@ type scanReport struct {
 
 	Warnings []joins.Warning `json:"warnings"`
 }
+
+// Read implements what [session.Session.Report] asks for.
+func (r scanReport) Read() int64 { return r.BytesRead }
 
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("scan")
@@ -224,21 +231,24 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	written, err := r.write(ctx, scanner)
 	r.end()
 	if errors.Is(err, output.ErrDone) { // another attempt was faster
-		return r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
+		return r.alreadyDone(ctx, err)
 	}
 	if err != nil {
 		return err
 	}
+	if o.head.Stopped() {
+		return r.finishEarly(ctx)
+	}
 	rep := r.scanReport(scanner, written)
 	rep.RowsWhere, rep.FilesExcluded = o.where.Figure(scanner.Stats.RowsWhere.Load()), o.where.Figure(o.where.Excluded)
 	c.sayScan(o, rep)
-	return r.finish(rep, rep.RowsOut, written)
+	return r.finish(ctx, rep, rep.RowsOut, written)
 }
 
 // scanOptions checks the flags, except those of the filters, before anything is
 // opened.
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
-	r.layout, r.count = &o.layout, o.count
+	r.layout, r.count, r.head = &o.layout, o.count, &o.head
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return open, flags.Usagef("--normalize %w", err)
@@ -249,7 +259,10 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	if err := flags.CheckCount(cmd, o.count); err != nil {
 		return open, err
 	}
-	if !o.count {
+	if err := o.head.Check(cmd, o.out); err != nil {
+		return open, err
+	}
+	if r.writes() {
 		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
 			return open, err
 		}
@@ -316,6 +329,8 @@ func (r *logRun) write(ctx context.Context, s *keyscan.Scanner) (written dataset
 			return written, err
 		}
 		return written, r.closeFilters()
+	case !r.writes():
+		return written, errors.Join(r.collect(arraycopy.Scan(ctx, s, r.pieces()), false), r.closeFilters())
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.SchemaFrom)
 	}
@@ -360,7 +375,7 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 		c.sayPaths(r.Path)
 	}
 	to := ""
-	if !o.count {
+	if o.out != "" {
 		to = " into " + o.out
 	}
 	c.Say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",

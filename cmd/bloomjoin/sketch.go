@@ -217,7 +217,7 @@ func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 	case err != nil:
 		return err
 	case done:
-		return c.AlreadyDone(ctx, "sketch", o.out, start, output.ErrDone)
+		return c.AlreadyDone(ctx, "sketch", o.out, start, output.ErrDone, output.Earlier{})
 	}
 	add, end := c.Progress("counting rows", plan.Pieces())
 	s, rep, err := sketches.Build(progress.With(ctx, add), plan, spec, sketches.Options{Shard: opts.Shard, Threads: c.Threads, Memory: opts.Memory})
@@ -290,7 +290,7 @@ func (c *cli) mergeSketches(ctx context.Context, o *mergeFlags, names []string, 
 		return err
 	}
 	if done {
-		return c.AlreadyDone(ctx, "merge", o.out, start, output.ErrDone)
+		return c.AlreadyDone(ctx, "merge", o.out, start, output.ErrDone, output.Earlier{})
 	}
 	return c.saveSketch(ctx, "merge", o.out, s, start, sketchReport{Inputs: len(names), BytesRead: read})
 }

@@ -144,6 +144,7 @@ var order = []string{
 	"cmd/bloomjoin/internal/flags",
 	"cmd/bloomjoin/internal/session",
 	"cmd/bloomjoin/internal/help",
+	"cmd/bloomjoin/internal/look",
 	"cmd",
 }
 

@@ -268,6 +268,49 @@ func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err erro
 	return n, errors.Join(err, f.Close())
 }
 
+// Earlier is what is known of a run that has written an output before, as a report has it. Of a
+// file it is the number of rows; of a directory that several workers have written, nothing, as
+// its manifest does not say which of them has written what.
+type Earlier struct {
+	RowsIn     *int64 `json:"rows_in,omitempty"`
+	RowsOut    *int64 `json:"rows_out,omitempty"`
+	KeysNull   *int64 `json:"keys_null,omitempty"`
+	IDsMatched *int64 `json:"ids_matched,omitempty"`
+	IDsTotal   *int64 `json:"ids_total,omitempty"`
+}
+
+// Earlier returns what is known of the run that has written the output, once Pending has found
+// that it has.
+func (o Destination) Earlier(ctx context.Context) (e Earlier, err error) {
+	o.fill()
+	if !o.IsDir(ctx) {
+		if n, err := o.rowsOf(ctx, o.Name); err == nil || !errors.Is(err, fault.ErrUnsupported) {
+			return Earlier{RowsOut: &n}, err
+		}
+		return e, nil
+	}
+	if err := o.prepare(ctx, nil); err != nil || !o.Shard.Whole() {
+		return e, err
+	}
+	d, err := o.directory()
+	if err != nil {
+		return e, err
+	}
+	in, err := o.inputs(ctx)
+	if err != nil {
+		return e, err
+	}
+	r, err := d.Recorded(ctx, in)
+	if err != nil || r == nil {
+		return e, err
+	}
+	e.RowsIn, e.RowsOut, e.KeysNull = &r.RowsIn, &r.RowsOut, &r.KeysNull
+	if r.IDsTotal > 0 && r.IDsMatched >= 0 {
+		e.IDsMatched, e.IDsTotal = &r.IDsMatched, &r.IDsTotal
+	}
+	return e, nil
+}
+
 // Directory describes an output directory.
 type Directory struct {
 	Generation int64 // of its state: the number of commits

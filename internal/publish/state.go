@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"path"
 	"slices"
 	"strings"
@@ -205,4 +206,49 @@ func millis(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+// Recorded is what a state says of a run that is done.
+type Recorded struct {
+	Counts
+	IDsMatched, IDsTotal int64 // of all of its inputs; IDsMatched is -1 if unknown
+}
+
+// Recorded returns the figures of a run over these inputs. It returns nil if the state lacks one
+// of them.
+func (d *Dir) Recorded(ctx context.Context, in Inputs) (*Recorded, error) {
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil {
+		return nil, err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, named, recipes := &Recorded{IDsMatched: -1}, 0, map[int]bool{}
+	add := func(e *Entry) {
+		r.add(e.Counts)
+		recipes[e.Recipe] = true
+		named++
+	}
+	for one, err := range in.Each {
+		if err != nil {
+			return nil, err
+		}
+		e := s.entry(one.Input)
+		if e == nil {
+			return nil, nil
+		}
+		add(e)
+	}
+	if e := s.entry(""); e != nil && d.Recipe.Whole {
+		add(e)
+	}
+	if named == len(s.Inputs) && len(recipes) == 1 {
+		recipe := s.recipe(&s.Inputs[0])
+		if r.IDsTotal = recipe.IDsTotal; recipe.IDsMatched[0] == recipe.IDsMatched[1] {
+			r.IDsMatched = recipe.IDsMatched[0]
+		}
+	}
+	return r, nil
 }

@@ -60,6 +60,7 @@ type File struct {
 	origin  Origin
 	left    *leftOut      // what was listed with it and not opened; nil: nothing
 	bytes   *atomic.Int64 // read from src so far
+	reading *atomic.Int64 // see Opening
 	print   func() ([]byte, error)
 	hive    *HiveLayout // shared; nil: no partition columns
 	parts   []hive.Part // in the order of hive's columns

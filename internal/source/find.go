@@ -239,7 +239,7 @@ func OpenObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 
 // NewFile returns a file without a format.
 func NewFile(src storage.Reader, e storage.Object, opts *Opening) *File {
-	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, reader: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
+	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, reader: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight, reading: opts.Reading}
 	f.print = sync.OnceValues(f.Digest)
 	return f
 }

@@ -70,7 +70,7 @@ func (f *File) Digest() ([]byte, error) {
 	}
 	buf := digestBuffers.Get().(*[]byte)
 	defer digestBuffers.Put(buf)
-	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.reader, f.bytes}, 0, f.size), *buf)
+	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.reader, f.bytes, f.reading}, 0, f.size), *buf)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}

@@ -140,7 +140,7 @@ func openStdin(opts Opening) (*File, error) {
 		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
 	}
 	f := &File{name: "standard input", rel: "-", size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
-	r := &counted64{r: opts.Stdin, n: f.bytes}
+	r := &counted64{opts.Stdin, f.bytes, opts.Reading}
 	head := make([]byte, 8)
 	n, err := io.ReadFull(r, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -69,6 +70,7 @@ type Opening struct {
 	// for its columns.
 	Excluded         func(name string)
 	Digests          bool                // the fingerprints of the files will be asked for
+	Reading          *atomic.Int64       // gets the time of all reads, in ns; nil: it is not measured
 	TextRange        int64               // size of the row groups of text, for tests; 0: the default
 	room             *parquet.PageBudget // of Memory
 	like             *like               // shared with files opened later
@@ -126,7 +128,7 @@ func (f *File) open(ctx context.Context, opts Opening) (err error) {
 
 // openTable opens the reader of the file's format, with further columns.
 func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
-	r := counted{f.reader, f.bytes}
+	r := counted{f.reader, f.bytes, f.reading}
 	src, remote := f.reader.(storage.Prefetcher)
 	switch f.format {
 	case dataset.Parquet:
@@ -180,25 +182,36 @@ func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	}
 }
 
-// counted counts the bytes that are read.
+// counted counts the bytes that are read and, if that is measured, the time.
 type counted struct {
 	io.ReaderAt
-	n *atomic.Int64
+	n, ns *atomic.Int64
 }
 
 func (c counted) ReadAt(p []byte, off int64) (int, error) {
+	defer timed(c.ns)()
 	n, err := c.ReaderAt.ReadAt(p, off)
 	c.n.Add(int64(n))
 	return n, err
 }
 
 type counted64 struct {
-	r io.Reader
-	n *atomic.Int64
+	r     io.Reader
+	n, ns *atomic.Int64
 }
 
 func (c *counted64) Read(p []byte) (int, error) {
+	defer timed(c.ns)()
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
 	return n, err
+}
+
+// timed returns a function that adds the time since then, unless ns is nil.
+func timed(ns *atomic.Int64) (end func()) {
+	if ns == nil {
+		return func() {}
+	}
+	start := time.Now()
+	return func() { ns.Add(int64(time.Since(start))) }
 }

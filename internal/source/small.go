@@ -32,7 +32,7 @@ func (w *whole) ReadAt(p []byte, off int64) (int, error) {
 // readOnce returns a reader of the file. If that is small, local and will need a fingerprint,
 // its bytes are read now, for all that is read before end is called, which is always a copy.
 func (f *File) readOnce(opts Opening) (r io.ReaderAt, end func()) {
-	w := &whole{counted: counted{f.reader, f.bytes}}
+	w := &whole{counted: counted{f.reader, f.bytes, f.reading}}
 	if _, near := f.reader.(storage.Mapper); !near || !opts.Digests || f.size > smallFile {
 		return w.counted, func() {}
 	}

@@ -43,6 +43,7 @@ NOT_HERE = {
     "quiet": "messages are not shown",
     "verbose": "messages are not shown",
     "count": "the report has the number of rows",
+    "head": "pyarrow and pandas show rows",
     "compare": "merge and inspect are for filters",
     "union": "how",
     "intersect": "how",
@@ -107,6 +108,8 @@ def test_same_run_again_is_done_already(tmp_path: Path) -> None:
     again = bloomjoin.scan_to(bloomjoin.build(TEXAS, "iata"), LOGS, "origin", out=out)
     assert (first.already_done, again.already_done) == (False, True)
     assert "earlier run" in str(again)
+    assert again.rows_out == again.raw["rows_out"] == first.rows_out > 0
+    assert f"rows out: {first.rows_out:,}" in str(again)
 
 
 def test_filters_of_several_jobs(tmp_path: Path) -> None:

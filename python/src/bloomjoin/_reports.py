@@ -83,7 +83,8 @@ class ScanReport(Report):
     """Of a scan. Sizes are in bytes, and rates between 0 and 1.
 
     ``already_done``: an earlier run with the same options and inputs has written
-    the output, and nothing was read.
+    the output, and nothing was read. The numbers of rows are then those of that
+    run, where ``raw`` has them.
     """
 
     rows_in: int = 0
@@ -101,7 +102,10 @@ class ScanReport(Report):
 
     def _facts(self) -> dict[str, str]:
         if self.already_done:
-            return {"already done": "by an earlier run, with the same options and inputs"}
+            return {
+                "already done": "by an earlier run, with the same options and inputs",
+                "rows out": f"{self.rows_out:,}" if "rows_out" in self.raw else "",
+            }
         return {
             "rows out": f"{self.rows_out:,}",
             "rows in": f"{self.rows_in:,}",

@@ -17,9 +17,18 @@ import (
 
 // CheckCount returns an error if --count is combined with flags for an output.
 func CheckCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
-		if count && cmd.Flags().Changed(name) {
-			return Usagef("--count writes nothing (remove --%s)", name)
+	if !count {
+		return nil
+	}
+	return CheckUnwritten(cmd, "--count writes nothing (remove --%s)", "output", "schema", "schema-from", "columns", "suffix")
+}
+
+// CheckUnwritten returns an error if a verb that writes nothing is given flags for an output or
+// others that it has no use for. format takes the name of the flag.
+func CheckUnwritten(cmd *cobra.Command, format string, others ...string) error {
+	for _, name := range append(others, "compression", "format", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty") {
+		if cmd.Flags().Changed(name) {
+			return Usagef(format, name)
 		}
 	}
 	return nil

@@ -35,9 +35,9 @@ func Command(s *session.Session) *cobra.Command {
 			of, _, err := cmd.Root().Find(args)
 			switch {
 			case slices.Equal(args, []string{"flags"}):
-				return s.Page(cmd.Context(), "Flags of all commands:\n"+groups(cmd.Root().PersistentFlags(), s.Width()))
+				return s.Page(cmd.Context(), "Flags of all commands:\n"+groups(cmd.Root().PersistentFlags(), s.LineWidth()))
 			case slices.Equal(args, []string{"topics"}), slices.Equal(args, []string{guideWord}):
-				return s.Page(cmd.Context(), listTopics(s.Width()))
+				return s.Page(cmd.Context(), listTopics(s.LineWidth()))
 			case err == nil && of.HasParent() || len(args) == 0:
 				of.InitDefaultHelpFlag()
 				return of.Help()
@@ -46,7 +46,7 @@ func Command(s *session.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.Page(cmd.Context(), Text(page, s.Width()))
+			return s.Page(cmd.Context(), Text(page, s.LineWidth()))
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -35,7 +36,7 @@ const (
 func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, do func(ctx context.Context) error) int {
 	ctx, cancel := untilSignal(context.Background())
 	defer cancel(nil)
-	c.cancel = cancel
+	c.cancel, c.started = cancel, time.Now()
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
 	c.Stdin, c.Stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
 	c.Stderr, c.terminal = words.Printable{Writer: stderr}, stderr

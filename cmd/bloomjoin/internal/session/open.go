@@ -27,6 +27,9 @@ func (c *Session) Budgets(opts *source.Opening) error {
 	}
 	opts.Store, opts.Memory, opts.InFlight = c.Store(), total, c.inFlight()
 	opts.Note = c.noteInput
+	if c.measured() {
+		opts.Reading = &c.reading
+	}
 	if c.Verbose {
 		opts.PassedOver = func(name, why string) { c.Say("  %s: passed over: %s", name, why) }
 	}

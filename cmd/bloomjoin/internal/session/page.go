@@ -13,21 +13,21 @@ import (
 	"golang.org/x/term"
 )
 
-// Widths of text, in characters.
-const (
-	plainWidth  = 80 // where standard output is not a terminal
-	widestLines = 100
-)
+// plainWidth is the width of standard output if it is not a terminal.
+const plainWidth = 80
 
-// Width returns the width of text on standard output.
+// Width returns the number of columns of the terminal that standard output is, or 80.
 func (c *Session) Width() int {
 	if c.screen != nil {
 		if width, _, err := term.GetSize(int(c.screen.Fd())); err == nil && width > 0 {
-			return min(width, widestLines)
+			return width
 		}
 	}
 	return plainWidth
 }
+
+// LineWidth returns the width of prose on standard output: at most 100.
+func (c *Session) LineWidth() int { return min(c.Width(), 100) }
 
 // Page prints text on standard output: on a terminal by the program that PAGER names, or
 // less. If that cannot be run or fails, the text is printed as it is.

@@ -12,15 +12,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
-// Report prints a report as one line of JSON, with --json only: on standard output, or
-// on standard error if the data goes to standard output.
+// Report ends a run. It prints a report as one line of JSON, with --json only: on standard output,
+// or on standard error if the data goes to standard output. Of inputs were read the bytes that the
+// report's method Read returns.
 func (c *Session) Report(v any, output string) error {
 	c.sayStorage()
+	var read int64
+	if r, ok := v.(interface{ Read() int64 }); ok {
+		read = r.Read()
+	}
+	c.sayUsage(read)
 	if !c.JSON {
 		return nil
 	}
@@ -60,24 +67,31 @@ type Head struct {
 	Notes []string `json:"notes,omitempty"` // as printed, about inputs and options
 
 	Storage *cloud.Stats `json:"storage,omitempty"` // requests to object stores and web servers
+	Usage   *Usage       `json:"usage,omitempty"`
 }
 
 // NewHead returns the head of a report, with what is known so far.
 func (c *Session) NewHead(verb string, start time.Time) Head {
-	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Notes: c.notes, Storage: c.storageFacts()}
+	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Notes: c.notes, Storage: c.storageFacts(), Usage: c.usage()}
 }
 
 // AlreadyDone reports that there is nothing left to do; why wraps partition.ErrDone. It removes
 // temporary files, which a process that was killed after publishing the output may have
-// left.
-func (c *Session) AlreadyDone(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := objects.Sweep(ctx, c.Store(), output); err != nil {
+// left. figures are those that are known of the earlier run.
+func (c *Session) AlreadyDone(ctx context.Context, verb, name string, start time.Time, why error, figures output.Earlier) error {
+	if err := objects.Sweep(ctx, c.Store(), name); err != nil {
 		return err
 	}
 	h := c.NewHead(verb, start)
 	h.AlreadyDone, h.Message = true, words.Error(why)
-	c.Say("%s: %s", output, h.Message)
-	return c.Report(h, output)
+	if n := figures.RowsOut; n != nil {
+		h.Message += " (" + words.Things(*n, "row") + ")"
+	}
+	c.Say("%s: %s", name, h.Message)
+	return c.Report(struct {
+		Head
+		output.Earlier
+	}{h, figures}, name)
 }
 
 // SayNotes prints warnings about the files of an output directory.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,9 @@ type Session struct {
 	jsonLog bool   // --log-format json
 
 	notes []string // what is remarkable about the names of inputs
+
+	started time.Time
+	reading atomic.Int64 // time of reads of inputs, in ns
 }
 
 // CommonFlags adds the flags of all verbs, and checks them before a verb starts.
@@ -61,7 +65,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
 		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
-		f.BoolVar(&c.Verbose, "verbose", false, "report how each file was read, and which were skipped")
+		f.BoolVar(&c.Verbose, "verbose", false, "report how files were read, which were skipped, what took time")
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
