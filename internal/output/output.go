@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -145,16 +146,21 @@ func (o *Destination) fill() {
 	if o.mem == nil {
 		o.mem = memory.DefaultAllocator
 	}
+	o.Format = o.Kind()
+}
+
+// Kind returns Format or, if it is empty, the one that the name says.
+func (o Output) Kind() dataset.Format {
+	named := source.FormatByName(o.Name)
 	switch {
 	case o.Format != "":
+		return o.Format
 	case o.Name == "-":
-		o.Format = dataset.ArrowStream
-	default:
-		o.Format = dataset.Parquet
-		if f := source.FormatByName(o.Name); f == dataset.ArrowFile || f == dataset.ArrowStream {
-			o.Format = f
-		}
+		return dataset.ArrowStream
+	case slices.Contains(formats, named):
+		return named
 	}
+	return dataset.Parquet
 }
 
 // prepare sets defaults and determines the writer's identity. logs are the files of
@@ -177,8 +183,8 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 	if o.Run == nil && !owner.InDir && o.Require != (dataset.Require{}) { // the command checks the figures itself
 		return fmt.Errorf("Output.Require: it is about all inputs and workers of a directory, and %s is a file (check the figures of the scan, or set Options.Require of a join)", o.Name)
 	}
-	if owner.InDir && o.Format == dataset.ArrowStream {
-		return faults.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
+	if owner.InDir && o.Format != dataset.Parquet && o.Format != dataset.ArrowFile {
+		return faults.Unsupported(fault.At{File: o.Name}, "%s files in a directory", o.Format).WithHint("set Output.Format to ArrowFile or Parquet")
 	}
 	if o.Run != nil && len(o.Run.Options) > 0 {
 		var err error
@@ -317,11 +323,6 @@ func newNonce() (string, error) {
 	var b [32]byte
 	_, err := rand.Read(b[:])
 	return hex.EncodeToString(b[:]), err
-}
-
-// marker implements [publish.Owner].Marker.
-func (o Destination) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	return source.MarkerOf(ctx, o.Store, name)
 }
 
 // metadata returns the metadata of every file of the output.

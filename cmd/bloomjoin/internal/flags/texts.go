@@ -9,6 +9,6 @@ const (
 
 // Descriptions of flags that scan and join have.
 const (
-	OutputHelp = "`OUT` file.parquet or .arrow; directory/ for a file per input; - for an Arrow stream"
-	FormatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
+	OutputHelp = "`OUT` file.parquet, .arrow, .csv, .tsv or .ndjson, text also .gz; directory/ for a file per input; - for a stream"
+	FormatHelp = "`FORMAT` of the output: parquet, arrow, csv, tsv or ndjson (default: by the name; of a stream arrow)"
 )
