@@ -63,6 +63,9 @@ func NamedAs(name string) string {
 // than that of its rows.
 func CheckFormat(o output.Output) error {
 	kind, named, says := o.Kind(), source.FormatByName(o.Name), NamedAs(o.Name)
+	if source.IsText(named) {
+		says = cmp.Or(FormatNames[named], says)
+	}
 	if source.IsText(kind) && named == kind {
 		if before, _, zstd := strings.Cut(strings.ToLower(o.Name), ".zst"); zstd {
 			return Usagef("-o %s: text is not compressed by zstd (name the file %s.gz)", o.Name, o.Name[:len(before)])
@@ -72,7 +75,7 @@ func CheckFormat(o output.Output) error {
 	if says == "" || says == FormatNames[kind] {
 		return nil
 	}
-	return Usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet, .arrow, .csv, .tsv or .ndjson, as its format", o.Name, cmp.Or(FormatNames[named], says), FormatNames[kind])
+	return Usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet, .arrow, .csv, .tsv or .ndjson, as its format", o.Name, says, FormatNames[kind])
 }
 
 // ColumnNames parses --columns.

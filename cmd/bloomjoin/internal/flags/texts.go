@@ -9,6 +9,6 @@ const (
 
 // Descriptions of flags that scan and join have.
 const (
-	OutputHelp = "`OUT` file.parquet, .arrow, .csv, .tsv or .ndjson, text also .gz; directory/ for a file per input; - for a stream"
-	FormatHelp = "`FORMAT` of the output: parquet, arrow, csv, tsv or ndjson (default: by the name; of a stream arrow)"
+	OutputHelp = "`OUT` file.parquet, .arrow, .csv, .tsv, .ndjson, .csv.gz…; directory/ for a file per input; - for a stream"
+	FormatHelp = "`FORMAT` parquet, arrow, csv, tsv or ndjson (default: by the name)"
 )
