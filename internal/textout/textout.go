@@ -9,8 +9,9 @@
 //   - TSV starts with the names, too, and has no quotes: a tab or a line end in a string is an
 //     error, and so are an empty string and NULL in the only column.
 //   - NDJSON has an object for each row, with all columns. NULL is null.
-//   - Integers and decimals are digits, and numbers in NDJSON. Floats have the fewest digits
-//     that give the same float; NaN, Infinity and -Infinity are strings in NDJSON.
+//   - Integers and decimals are digits. In NDJSON they are numbers, but decimals of more than 15
+//     digits are strings, since most readers would round them. Floats have the fewest digits
+//     that give the same float, and a point or an exponent; NaN, Infinity and -Infinity are strings in NDJSON.
 //   - Dates, times and timestamps are written as in ISO 8601 with all digits of their unit, with
 //     T before the time of day; timestamps with a time zone are in UTC, with Z. Years are 0000
 //     to 9999. Durations are integers, in their unit.

@@ -1,6 +1,7 @@
 package textout
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math"
 	"math/bits"
@@ -45,9 +46,9 @@ func plain(f arrow.Field, a arrow.Array) (p put, number bool) {
 			n := a.Value(i)
 			more := uint64(n.HighBits() >> 63)
 			return [4]uint64{n.LowBits(), uint64(n.HighBits()), more, more}
-		}), true
+		})
 	case *array.Decimal256:
-		return decimals(a.DataType(), func(i int) [4]uint64 { return a.Value(i).Array() }), true
+		return decimals(a.DataType(), func(i int) [4]uint64 { return a.Value(i).Array() })
 	case *array.Date32:
 		return func(dst []byte, i int) ([]byte, error) { return appendDate(dst, int64(a.Value(i))) }, false
 	case *array.Date64:
@@ -110,8 +111,9 @@ func special(f float64) string {
 	return ""
 }
 
-// appendFloat appends the fewest digits that give the same float. Those of an integer are
-// written out only where all of them are digits of its value.
+// appendFloat appends the fewest digits that give the same float, and a point or an exponent,
+// by which readers know that it is one. Integers are written without an exponent where all of
+// their digits are those of the value.
 func appendFloat(dst []byte, f float64, bits int) []byte {
 	whole := float64(1 << 53)
 	if bits == 32 {
@@ -121,14 +123,23 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	if abs := math.Abs(f); abs >= whole || abs < 1e-6 && abs != 0 {
 		form = 'e'
 	}
-	return strconv.AppendFloat(dst, f, form, -1, bits)
+	n := len(dst)
+	dst = strconv.AppendFloat(dst, f, form, -1, bits)
+	if form == 'f' && bytes.IndexByte(dst[n:], '.') < 0 {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }
 
+// floatDigits is the number of decimal digits that every float64 keeps.
+const floatDigits = 15
+
 // decimals returns the text of decimals, given their words, the lowest first, in two's
-// complement.
-func decimals(dt arrow.DataType, words func(i int) [4]uint64) put {
-	scale := int(dt.(arrow.DecimalType).GetScale())
-	return func(dst []byte, i int) ([]byte, error) { return appendDecimal(dst, words(i), scale), nil }
+// complement. Wide ones are strings in JSON, whose readers make floats of numbers.
+func decimals(dt arrow.DataType, words func(i int) [4]uint64) (p put, number bool) {
+	t := dt.(arrow.DecimalType)
+	scale := int(t.GetScale())
+	return func(dst []byte, i int) ([]byte, error) { return appendDecimal(dst, words(i), scale), nil }, t.GetPrecision() <= floatDigits
 }
 
 func appendDecimal(dst []byte, w [4]uint64, scale int) []byte {

@@ -41,8 +41,10 @@ func TestValues(t *testing.T) {
 		"int8":       {dt: arrow.PrimitiveTypes.Int8, in: `[-128,127]`, csv: []string{"-128", "127"}, json: []string{"-128", "127"}},
 		"int64":      {dt: arrow.PrimitiveTypes.Int64, in: `[-9223372036854775808]`, csv: []string{"-9223372036854775808"}, json: []string{"-9223372036854775808"}},
 		"uint64":     {dt: arrow.PrimitiveTypes.Uint64, in: `["18446744073709551615"]`, csv: []string{"18446744073709551615"}, json: []string{"18446744073709551615"}},
-		"float64":    {dt: arrow.PrimitiveTypes.Float64, in: `[0.1,100,9007199254740993,1e300,5e-324,0.000001,1e-7]`, csv: []string{"0.1", "100", "9.007199254740992e+15", "1e+300", "5e-324", "0.000001", "1e-07"}, json: []string{"0.1", "100", "9.007199254740992e+15", "1e+300", "5e-324", "0.000001", "1e-07"}},
-		"float32":    {dt: arrow.PrimitiveTypes.Float32, in: `[0.1,16777215,123456789]`, csv: []string{"0.1", "16777215", "1.2345679e+08"}, json: []string{"0.1", "16777215", "1.2345679e+08"}},
+		"float64":    {dt: arrow.PrimitiveTypes.Float64, in: `[0.1,100,9007199254740993,1e300,5e-324,0.000001,1e-7]`, csv: []string{"0.1", "100.0", "9.007199254740992e+15", "1e+300", "5e-324", "0.000001", "1e-07"}, json: []string{"0.1", "100.0", "9.007199254740992e+15", "1e+300", "5e-324", "0.000001", "1e-07"}},
+		"float32":    {dt: arrow.PrimitiveTypes.Float32, in: `[0.1,16777215,123456789]`, csv: []string{"0.1", "16777215.0", "1.2345679e+08"}, json: []string{"0.1", "16777215.0", "1.2345679e+08"}},
+		"decimal":    {dt: &arrow.Decimal128Type{Precision: 15, Scale: 2}, in: `["-0.05",null]`, csv: []string{"-0.05", ""}, json: []string{"-0.05", "null"}},
+		"wide":       {dt: &arrow.Decimal128Type{Precision: 16, Scale: 2}, in: `["-0.05",null]`, csv: []string{"-0.05", ""}, json: []string{`"-0.05"`, "null"}},
 		"string":     {dt: arrow.BinaryTypes.String, in: `["a b","","a,b","a\"b","\u001f\\","é\u2028",null]`, csv: []string{"a b", `""`, `"a,b"`, `"a""b"`, "\x1f\\", "é\u2028", ""}, json: []string{`"a b"`, `""`, `"a,b"`, `"a\"b"`, `"\u001f\\"`, "\"é\u2028\"", "null"}},
 		"binary":     {dt: arrow.BinaryTypes.Binary, in: `["AP8=",""]`, csv: []string{"00ff", `""`}, json: []string{`"00ff"`, `""`}},
 		"fixed":      {dt: &arrow.FixedSizeBinaryType{ByteWidth: 2}, in: `["AP8="]`, csv: []string{"00ff"}, json: []string{`"00ff"`}},
@@ -91,7 +93,7 @@ func TestMoreValues(t *testing.T) {
 		rec       arrow.Record
 		csv, json []string
 	}{
-		{floats, []string{"NaN", "Infinity", "-Infinity", "-0"}, []string{`"NaN"`, `"Infinity"`, `"-Infinity"`, "-0"}},
+		{floats, []string{"NaN", "Infinity", "-Infinity", "-0.0"}, []string{`"NaN"`, `"Infinity"`, `"-Infinity"`, "-0.0"}},
 		{beside(arrow.Field{Name: "c", Type: wrapped.DataType()}, wrapped), []string{"000102030405060708090a0b0c0d0e0f"}, []string{`"000102030405060708090a0b0c0d0e0f"`}},
 	} {
 		for f, want := range map[text.Format][]string{text.CSV: c.csv, text.TSV: c.csv, text.NDJSON: c.json} {
@@ -158,11 +160,9 @@ func TestFloats(t *testing.T) {
 		if got, err := strconv.ParseFloat(s, 64); got != f || err != nil {
 			t.Fatalf("%v is %s, which is %v, %v", f, s, got, err)
 		}
-		if !strings.ContainsAny(s, ".e") {
-			exact, _ := new(big.Float).SetFloat64(f).Int(nil)
-			if exact.String() != strings.TrimPrefix(s, "-") && exact.String() != s {
-				t.Fatalf("%v is %s, want %s", f, s, exact)
-			}
+		whole, is := strings.CutSuffix(s, ".0")
+		if exact, _ := new(big.Float).SetFloat64(f).Int(nil); is && exact.String() != whole && f != 0 || !is && !strings.ContainsAny(s, ".e") {
+			t.Fatalf("%v is %s, want %s.0", f, s, exact)
 		}
 		g := float32(f)
 		s = string(appendFloat(nil, float64(g), 32))
