@@ -297,7 +297,7 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
-	out.fill()
+	out.fill(ctx)
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()
 	if err != nil {
@@ -323,7 +323,7 @@ func InspectDirectory(ctx context.Context, out Destination, check bool) (*Direct
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
-	out.fill()
+	out.fill(ctx)
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()
 	if err != nil || d.Manifests == "" {

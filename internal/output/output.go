@@ -139,14 +139,19 @@ func (p Part) name() string {
 // onlySchema reports whether the part has no rows and only gives a file its schema.
 func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
 
-func (o *Destination) fill() {
+// fill sets defaults. A directory that is named like text has tables all the same.
+func (o *Destination) fill(ctx context.Context) {
 	if o.Store == nil {
 		o.Store = storage.Local()
 	}
 	if o.mem == nil {
 		o.mem = memory.DefaultAllocator
 	}
-	o.Format = o.Kind()
+	if o.Format == "" {
+		if o.Format = o.Kind(); o.asText() && objects.IsDir(ctx, o.Store, o.Name) {
+			o.Format = dataset.Parquet
+		}
+	}
 }
 
 // Kind returns Format or, if it is empty, the one that the name says.
@@ -166,7 +171,7 @@ func (o Output) Kind() dataset.Format {
 // prepare sets defaults and determines the writer's identity. logs are the files of
 // the log unless Run has them; nil: unknown.
 func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
-	o.fill()
+	o.fill(ctx)
 	if o.owner != nil {
 		return nil
 	}
@@ -203,7 +208,7 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 
 // IsDir reports whether the output is a directory.
 func (o Destination) IsDir(ctx context.Context) bool {
-	o.fill()
+	o.fill(ctx)
 	return o.Name != "-" && objects.IsDir(ctx, o.Store, o.Name)
 }
 
@@ -226,7 +231,7 @@ func (o Destination) Pending(ctx context.Context) ([]*source.File, error) {
 	if o.Name == "-" {
 		return o.Run.outputs(), nil
 	}
-	o.fill()
+	o.fill(ctx)
 	if err := o.apart(ctx, o.Run); err != nil {
 		return nil, err
 	}
@@ -272,7 +277,7 @@ func (o Destination) Apart(ctx context.Context, files ...*source.File) error {
 	if o.Run != nil || o.Name == "-" || o.Name == "" {
 		return nil // Pending has looked
 	}
-	o.fill()
+	o.fill(ctx)
 	return o.apart(ctx, &Run{Log: files})
 }
 

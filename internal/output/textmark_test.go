@@ -179,6 +179,29 @@ func TestTextRefused(t *testing.T) {
 	sourcetest.Equal(t, "files", sourcetest.Tree(t, dir), nil)
 }
 
+// A directory may be called as a text file is. Its files are tables, and it is seen to be whole.
+func TestDirectoryNamedAsText(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out.csv")
+	j := textJob(t, dir, 1)
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	j.out.NoCommit = true
+	if _, err := j.do(t); err != nil {
+		t.Fatal(err)
+	}
+	out := Destination{Output: Output{Name: dir}}
+	if d, err := Commit(t.Context(), out, nil); err != nil || d.Rows != 30 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if d, err := InspectDirectory(t.Context(), out, true); err != nil || !d.Complete {
+		t.Errorf("%+v, %v", d, err)
+	}
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, dir), wholeTree)
+	_, err := j.do(t)
+	sourcetest.Says(t, "the same run", err, ErrDone)
+}
+
 // A storage that is not a file system has text, too.
 func TestTextInMemory(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -122,6 +122,22 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
+// The bytes do not depend on how rows are divided into records, also when they are compressed.
+func TestSameBytes(t *testing.T) {
+	rec := sample(5000)
+	for _, o := range []Options{{Format: text.CSV}, {Format: text.NDJSON, Gzip: true}} {
+		want, err := written(rec, 5000, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []int64{1, 7, 1000} {
+			if got, err := written(rec, step, o); got != want || err != nil {
+				t.Errorf("%+v: records of %d rows: other bytes, %v", o, step, err)
+			}
+		}
+	}
+}
+
 // broken takes some bytes.
 type broken struct{ room int }
 
