@@ -14,7 +14,7 @@ import (
 // Format is a file format.
 type Format string
 
-// The formats. Text formats are read as ID sets only.
+// The formats. Text is read as ID sets only. CSV, TSV and NDJSON are written, too.
 const (
 	Parquet     Format = "parquet"
 	ArrowFile   Format = "arrow"

@@ -21,8 +21,9 @@ type Output struct {
 	// else may see it as an output until then.
 	Stdout io.Writer
 	Store  storage.Storage // nil: the local file system
-	// Format is Parquet or ArrowFile. Empty: from the name, else Parquet. On Stdout it is
-	// Parquet or, empty too, an Arrow stream.
+	// Format is Parquet, ArrowFile or, except in a directory, CSV, TSV or NDJSON, compressed if
+	// the name ends with .gz. Empty: from the name, else Parquet. On Stdout it is Parquet,
+	// text or, empty too, an Arrow stream.
 	Format dataset.Format
 	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
 	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:

@@ -81,7 +81,7 @@ func (c *cli) common() map[string]flags.Completion {
 		"ids-format":  flags.Choices("lines", "csv", "tsv", "ndjson"),
 		"key-type":    flags.Choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
 		"normalize":   flags.ListOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid", "url", "url-host"} }),
-		"format":      flags.Choices("parquet", "arrow"),
+		"format":      flags.Choices(formats...),
 		"compression": flags.Choices("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
 		"schema":      flags.Choices("per-file", "strict", "union"),
 		"missing-key": flags.Choices("error", "skip-file"),

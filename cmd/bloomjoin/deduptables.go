@@ -31,6 +31,9 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	if r.out, err = r.outputOf(ctx, o.out, ""); err != nil {
 		return err
 	}
+	if kind := r.out.Kind(); source.IsText(kind) {
+		return flags.Usagef("-o %s: its name says %s, and rows of Parquet and Arrow files are written as Parquet or Arrow: name the file .parquet or .arrow", o.out, flags.FormatNames[kind])
+	}
 	if o.state != "" && r.out.IsDir(ctx) {
 		return flags.Usagef("--state %s: a directory cannot be committed with it: name a file, as -o unique.parquet", o.state)
 	}

@@ -30,6 +30,7 @@ func outputErrors() []errorGroup {
 			{about: "An output in HDFS", cmd: scan + "-o hdfs://host/out/ logs", exit: session.ExitFailed},
 			{about: "An output that is a device", cmd: scan + "-o /dev/full logs", exit: session.ExitUsage},
 			{about: "A key of two types in one column", cmd: "bloomjoin join --ids ids.csv --key-type string --on user_id --type full -o out.parquet logs", exit: session.ExitFailed},
+			{about: "A value that TSV cannot have", cmd: join + "--type left --columns ids.name -o out.tsv logs", exit: session.ExitFailed},
 			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: session.ExitTryAgain},
 			failed("A state of another kind", "bloomjoin dedup --key user_id --expect 100 --state users.bjf -o unique.csv ids.csv"),
 			{about: "A state of other options", cmd: "bloomjoin dedup --key name --expect 100 --state seen.state -o unique.csv ids.csv", setup: []string{"bloomjoin dedup --key user_id --expect 100 --state seen.state -o unique.csv ids.csv"}, exit: session.ExitFailed},

@@ -130,28 +130,39 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 	return out, o.keys.Check(all)
 }
 
+// formats are the values of --format.
+var formats = []string{"parquet", "arrow", "csv", "tsv", "ndjson"}
+
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destination, error) {
 	o := output.Destination{Output: output.Output{Name: out, Stdout: c.Stdout, Store: c.Store(), Force: c.Force, Memory: c.OutputMemory()}}
 	if format != "" {
-		if err := flags.OneOf("format", format, "parquet", "arrow"); err != nil {
+		if err := flags.OneOf("format", format, formats...); err != nil {
 			return o, err
 		}
 	}
 	o.Format = dataset.Format(format)
+	text := source.IsText(o.Kind())
 	switch {
 	case out == "":
 		return o, flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output (--head 10 shows rows without it)")
 	case out == "-" && format == "parquet":
-		return o, flags.Usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
-	case out == "-" && c.Shown:
-		return o, flags.Usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: --head 10 shows rows, -o FILE writes them, and a pipe takes them to a program")
+		return o, flags.Usagef("-o - --format parquet: standard output takes an Arrow stream or text (name a file, or leave --format out)")
+	case out == "-" && c.Shown && !text:
+		return o, flags.Usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: --head 10 shows rows, --format csv writes text, -o FILE a file, and a pipe takes them to a program")
 	case flags.CheckWritable(out) != nil:
 		return o, flags.CheckWritable(out)
-	case out == "-" || o.IsDir(ctx):
+	case out == "-":
 		return o, nil
-	case flags.NamedAs(out) != "" && flags.NamedAs(out) != flags.FormatNames[dataset.Format(flags.FormatWord(o))]:
-		return o, flags.Usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet or .arrow", out, flags.NamedAs(out), flags.FormatNames[dataset.Format(flags.FormatWord(o))])
+	case o.IsDir(ctx) && text && format != "":
+		return o, flags.Usagef("-o %s --format %s: unsupported: a directory takes Parquet or Arrow (name a file, as -o rows.%s)", out, format, format)
+	case o.IsDir(ctx):
+		if text { // as the directory is called
+			o.Format = dataset.Parquet
+		}
+		return o, nil
+	case flags.CheckFormat(o.Output) != nil:
+		return o, flags.CheckFormat(o.Output)
 	case format == "" && !strings.Contains(filepath.Base(out), "."):
 		if err := flags.RegularOutput(out); err != nil {
 			return o, err

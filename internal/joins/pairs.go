@@ -18,7 +18,7 @@ import (
 // byPages returns the task with an answer of pages. If the output takes none, or
 // pages cannot be the answer, why says so, and the answer must be made of arrays.
 func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, why string) {
-	if why := out.PairsFit(nil, t.logs); why != "" {
+	if why := out.PairsFit(ctx, nil, t.logs); why != "" {
 		return nil, why
 	}
 	if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0]), t.logs); err != nil {
@@ -29,7 +29,7 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	if c.answer, err = t.answer.OfPages(t.ids); err != nil {
 		return nil, err.Error()
 	}
-	if why := out.PairsFit(c.pairs(partitionRound{}), t.logs); why != "" {
+	if why := out.PairsFit(ctx, c.pairs(partitionRound{}), t.logs); why != "" {
 		return nil, why
 	}
 	return &c, ""

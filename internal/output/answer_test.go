@@ -210,7 +210,7 @@ func layoutOf(t testing.TB, log *source.File, p *tables.Pairs) (*pagecopy.PairLa
 	if err != nil {
 		t.Fatal(err)
 	}
-	sourcetest.Equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(p, []*source.File{log}), "")
+	sourcetest.Equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(t.Context(), p, []*source.File{log}), "")
 	o := Destination{Result: source.ResultExact}
 	if err := o.prepare(t.Context(), []*source.File{log}); err != nil {
 		t.Fatal(err)
@@ -363,7 +363,7 @@ func answersOf(t *testing.T, f *source.File) (n int) {
 	for i := range 4 {
 		p := pairsOf(t, f, "", f)
 		p.KeepLog, p.KeepTable = i&1 != 0, i&2 != 0
-		if why := (Destination{Output: Output{Name: "out.parquet"}}).PairsFit(p, []*source.File{f}); why != "" {
+		if why := (Destination{Output: Output{Name: "out.parquet"}}).PairsFit(t.Context(), p, []*source.File{f}); why != "" {
 			t.Log(why)
 			continue
 		}

@@ -282,7 +282,11 @@ type Earlier struct {
 // Earlier returns what is known of the run that has written the output, once Pending has found
 // that it has.
 func (o Destination) Earlier(ctx context.Context) (e Earlier, err error) {
-	o.fill()
+	o.fill(ctx)
+	if o.asText() {
+		m, err := o.readMark(ctx, o.Name)
+		return Earlier{RowsOut: &m.Rows}, err
+	}
 	if !o.IsDir(ctx) {
 		if n, err := o.rowsOf(ctx, o.Name); err == nil || !errors.Is(err, fault.ErrUnsupported) {
 			return Earlier{RowsOut: &n}, err
@@ -340,7 +344,7 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
-	out.fill()
+	out.fill(ctx)
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()
 	if err != nil {
@@ -366,7 +370,7 @@ func InspectDirectory(ctx context.Context, out Destination, check bool) (*Direct
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
-	out.fill()
+	out.fill(ctx)
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()
 	if err != nil || d.Manifests == "" {

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -138,29 +139,39 @@ func (p Part) name() string {
 // onlySchema reports whether the part has no rows and only gives a file its schema.
 func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
 
-func (o *Destination) fill() {
+// fill sets defaults. A directory that is named like text has tables all the same.
+func (o *Destination) fill(ctx context.Context) {
 	if o.Store == nil {
 		o.Store = storage.Local()
 	}
 	if o.mem == nil {
 		o.mem = memory.DefaultAllocator
 	}
-	switch {
-	case o.Format != "":
-	case o.Name == "-":
-		o.Format = dataset.ArrowStream
-	default:
-		o.Format = dataset.Parquet
-		if f := source.FormatByName(o.Name); f == dataset.ArrowFile || f == dataset.ArrowStream {
-			o.Format = f
+	if o.Format == "" {
+		if o.Format = o.Kind(); o.asText() && objects.IsDir(ctx, o.Store, o.Name) {
+			o.Format = dataset.Parquet
 		}
 	}
+}
+
+// Kind returns Format or, if it is empty, the one that the name says.
+func (o Output) Kind() dataset.Format {
+	named := source.FormatByName(o.Name)
+	switch {
+	case o.Format != "":
+		return o.Format
+	case o.Name == "-":
+		return dataset.ArrowStream
+	case slices.Contains(formats, named):
+		return named
+	}
+	return dataset.Parquet
 }
 
 // prepare sets defaults and determines the writer's identity. logs are the files of
 // the log unless Run has them; nil: unknown.
 func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
-	o.fill()
+	o.fill(ctx)
 	if o.owner != nil {
 		return nil
 	}
@@ -177,8 +188,8 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 	if o.Run == nil && !owner.InDir && o.Require != (dataset.Require{}) { // the command checks the figures itself
 		return fmt.Errorf("Output.Require: it is about all inputs and workers of a directory, and %s is a file (check the figures of the scan, or set Options.Require of a join)", o.Name)
 	}
-	if owner.InDir && o.Format == dataset.ArrowStream {
-		return faults.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
+	if owner.InDir && o.Format != dataset.Parquet && o.Format != dataset.ArrowFile {
+		return faults.Unsupported(fault.At{File: o.Name}, "%s files in a directory", o.Format).WithHint("set Output.Format to ArrowFile or Parquet")
 	}
 	if o.Run != nil && len(o.Run.Options) > 0 {
 		var err error
@@ -197,7 +208,7 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 
 // IsDir reports whether the output is a directory.
 func (o Destination) IsDir(ctx context.Context) bool {
-	o.fill()
+	o.fill(ctx)
 	return o.Name != "-" && objects.IsDir(ctx, o.Store, o.Name)
 }
 
@@ -220,7 +231,7 @@ func (o Destination) Pending(ctx context.Context) ([]*source.File, error) {
 	if o.Name == "-" {
 		return o.Run.outputs(), nil
 	}
-	o.fill()
+	o.fill(ctx)
 	if err := o.apart(ctx, o.Run); err != nil {
 		return nil, err
 	}
@@ -266,7 +277,7 @@ func (o Destination) Apart(ctx context.Context, files ...*source.File) error {
 	if o.Run != nil || o.Name == "-" || o.Name == "" {
 		return nil // Pending has looked
 	}
-	o.fill()
+	o.fill(ctx)
 	return o.apart(ctx, &Run{Log: files})
 }
 
@@ -317,11 +328,6 @@ func newNonce() (string, error) {
 	var b [32]byte
 	_, err := rand.Read(b[:])
 	return hex.EncodeToString(b[:]), err
-}
-
-// marker implements [publish.Owner].Marker.
-func (o Destination) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	return source.MarkerOf(ctx, o.Store, name)
 }
 
 // metadata returns the metadata of every file of the output.

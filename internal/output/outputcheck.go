@@ -13,6 +13,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
+// formats are those that are written.
+var formats = []dataset.Format{dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream, dataset.CSV, dataset.TSV, dataset.NDJSON}
+
 // check returns an error if a field of the output has a value that no output can have. It
 // opens nothing. Without a context it panics here, where the caller sees who made the call,
 // and not on a goroutine later.
@@ -28,9 +31,9 @@ func (o *Destination) check(ctx context.Context) error {
 	case o.Memory < 0:
 		return fmt.Errorf("Output.Memory: want at least 0 bytes, got %d (0 means no limit)", o.Memory)
 	}
-	if !slices.Contains([]dataset.Format{"", dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream}, o.Format) {
+	if o.Format != "" && !slices.Contains(formats, o.Format) {
 		return faults.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
-			WithHint("set Output.Format to Parquet or ArrowFile, or leave it empty")
+			WithHint("set Output.Format to Parquet, ArrowFile, CSV, TSV or NDJSON, or leave it empty")
 	}
 	if !slices.Contains([]string{"", source.ResultCandidates, source.ResultExact}, o.Result) {
 		return fmt.Errorf("Output.Result %q: want ResultCandidates or ResultExact", o.Result)

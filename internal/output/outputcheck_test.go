@@ -55,7 +55,7 @@ func TestOutputFields(t *testing.T) {
 	}{
 		{"zero", Destination{}, nil, []string{"Output.Name is empty", "name a file"}},
 		{"no Stdout", Destination{Output: Output{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
-		{"a format of text", Destination{Output: Output{Name: "o", Format: dataset.CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
+		{"one ID a line", Destination{Output: Output{Name: "o", Format: dataset.Lines}}, fault.ErrUnsupported, []string{"o: unsupported: writing lines files", "set Output.Format to Parquet, ArrowFile, CSV"}},
 		{"no format", Destination{Output: Output{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
 		{"no result", Destination{Output: Output{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
 		{"no IDsChanged", Destination{Output: Output{Name: "o"}, IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
@@ -110,7 +110,7 @@ func TestStreamFormats(t *testing.T) {
 	files, s := oneFile(t)
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Destination{Output: Output{Name: out + "/", Format: dataset.ArrowStream}}.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
-	sourcetest.Says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
+	sourcetest.Says(t, "in a directory", err, fault.ErrUnsupported, "arrow-stream files in a directory", "ArrowFile")
 }
 
 // What is given besides the output is checked, too.

@@ -43,7 +43,7 @@ func (o Destination) CheckSchemas(ctx context.Context, opts keyscan.Options, log
 	if err := source.CheckFiles("the log", logs); err != nil {
 		return err
 	}
-	o.fill()
+	o.fill(ctx)
 	opts.Mirrored = o.IsDir(ctx)
 	_, err := o.unified(ctx, &opts, logs)
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -18,8 +19,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/textout"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -133,6 +136,13 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *so
 	case dataset.ArrowStream:
 		w, err := arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 		return &arrowSink{Writer: w}, err
+	case dataset.CSV, dataset.TSV, dataset.NDJSON:
+		name := strings.ToLower(o.Name)
+		if strings.HasSuffix(name, ".zst") || strings.HasSuffix(name, ".zstd") {
+			return nil, faults.Unsupported(fault.At{}, "text in zstd").WithHint("name the file .gz, or without a compression")
+		}
+		gzip := strings.HasSuffix(name, ".gz")
+		return textout.NewWriter(dst, schema, textout.Options{Format: source.TextFormats[o.Format], Gzip: gzip})
 	}
 	return nil, faults.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }
@@ -173,6 +183,7 @@ type fileSink struct {
 	name   string         // for messages
 	file   storage.Writer // nil: a stream
 	writer writer
+	sum    *xxh3.Hasher // of a text file; nil: of none
 }
 
 func (o Destination) openStream(parts []Part) (rowSink, error) {
@@ -181,9 +192,10 @@ func (o Destination) openStream(parts []Part) (rowSink, error) {
 		return nil, err
 	}
 	p := Part{Schema: schema}
-	if o.Format == dataset.Parquet {
+	switch {
+	case o.Format == dataset.Parquet:
 		p.Piece.File, p.pages = in, parts[0].pages
-	} else {
+	case !o.asText():
 		o.Format = dataset.ArrowStream
 	}
 	w, err := o.newWriter(o.Stdout, p, false)
@@ -205,11 +217,17 @@ func (o Destination) openFile(ctx context.Context, parts []Part) (rowSink, error
 	if err != nil {
 		return nil, err
 	}
-	w, err := o.newWriter(file, Part{Piece: source.Piece{File: in}, Schema: schema, pages: parts[0].pages}, len(parts) > 1)
+	s := &fileSink{out: o, name: o.Name, file: file}
+	var dst io.Writer = file
+	if o.asText() {
+		s.sum = xxh3.New()
+		dst = io.MultiWriter(file, s.sum)
+	}
+	s.writer, err = o.newWriter(dst, Part{Piece: source.Piece{File: in}, Schema: schema, pages: parts[0].pages}, len(parts) > 1)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("writing %s: %w", o.Name, err), file.Abort())
 	}
-	return &fileSink{o, o.Name, file, w}, nil
+	return s, nil
 }
 
 func (s *fileSink) write(_ context.Context, r outRows) error {
@@ -231,7 +249,10 @@ func (s *fileSink) end(ctx context.Context, w *dataset.Written, err error) error
 	switch {
 	case s.file == nil:
 		return err
-	case err != nil:
+	case err == nil && s.sum != nil:
+		err = s.out.writeMark(ctx, publish.Sum(s.sum), w.Rows)
+	}
+	if err != nil {
 		return errors.Join(err, s.file.Abort())
 	}
 	if err := s.out.owner.Commit(ctx, s.name, s.file, s.out.Force); err != nil {

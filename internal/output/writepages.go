@@ -187,8 +187,8 @@ func (o Destination) keyValues(kept []meta.KeyValue) []meta.KeyValue {
 // PairsFit reports whether a scan with Pairs can copy pages of the log files to the
 // output; with nil Pairs, whether it can as far as the formats decide. why is the reason
 // if it cannot, or empty.
-func (o Destination) PairsFit(p *tables.Pairs, logs []*source.File) (why string) {
-	if o.fill(); !o.pagesFit() {
+func (o Destination) PairsFit(ctx context.Context, p *tables.Pairs, logs []*source.File) (why string) {
+	if o.fill(ctx); !o.pagesFit() {
 		return "the output is not Parquet"
 	}
 	var like *pagecopy.PairLayout

@@ -249,7 +249,7 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 	sum, known := d.sums[version]
 	if !known || obj.Identity == "" {
 		var err error
-		sum, err = d.sumOf(ctx, f.Name)
+		sum, err = SumOf(ctx, d.Store, d.path(f.Name))
 		switch { // another run may be about to replace it
 		case errors.Is(err, fs.ErrNotExist):
 			return "missing", nil
@@ -269,9 +269,9 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 	return "", nil
 }
 
-// sumOf returns the checksum of a file of the directory.
-func (d *Dir) sumOf(ctx context.Context, name string) (_ string, err error) {
-	src, err := d.Store.Open(ctx, storage.Object{Name: d.path(name)})
+// SumOf returns the checksum of a file.
+func SumOf(ctx context.Context, store storage.Source, name string) (_ string, err error) {
+	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return "", err
 	}
@@ -281,7 +281,7 @@ func (d *Dir) sumOf(ctx context.Context, name string) (_ string, err error) {
 	for at, size := int64(0), src.Object().Size; at < size; {
 		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if n == 0 && err != nil {
-			return "", fmt.Errorf("%s: %w", d.path(name), err)
+			return "", fmt.Errorf("%s: %w", name, err)
 		}
 		if err := stopped.Err(ctx); err != nil {
 			return "", err

@@ -174,7 +174,7 @@ def scan_to(
     *,
     out: Path,
     force: bool = False,
-    format: Literal["parquet", "arrow"] | None = None,
+    format: Literal["parquet", "arrow", "csv", "tsv", "ndjson"] | None = None,
     compression: str | None = None,
     target_file_size: str | int | None = None,
     empty: Literal["skip", "write"] | None = None,
@@ -211,7 +211,8 @@ def scan_to(
     """Write the rows of a log whose key may be in a filter, and return the report.
 
     ``out`` is a file, or with a slash at the end a directory with a file for each
-    input; also at a URL. Outputs appear whole or not at all. An output that exists
+    input; also at a URL. Files are Parquet, Arrow, CSV, TSV or NDJSON, as ``format``
+    or the name says. Outputs appear whole or not at all. An output that exists
     is an error unless the same run made it, or ``force`` is set. The other
     arguments are those of ``scan``.
     """
@@ -283,7 +284,7 @@ def join_to(
     out: Path,
     how: How = "semi",
     force: bool = False,
-    format: Literal["parquet", "arrow"] | None = None,
+    format: Literal["parquet", "arrow", "csv", "tsv", "ndjson"] | None = None,
     compression: str | None = None,
     target_file_size: str | int | None = None,
     empty: Literal["skip", "write"] | None = None,

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Layout are the flags of scan and join for the layout of outputs and the
@@ -68,14 +69,17 @@ func (o *Layout) Check(opts *keyscan.Options, out *output.Destination) (err erro
 	if err := o.checkSizes(out); err != nil {
 		return err
 	}
-	arrow := out.Name == "-" || FormatWord(*out) != string(dataset.Parquet)
-	if opts.Schema == dataset.UnionByName && arrow {
-		return Usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
+	kind := out.Kind()
+	if opts.Schema == dataset.UnionByName && kind != dataset.Parquet {
+		return Usagef("--schema union: unsupported for %s outputs (write Parquet)", FormatNames[kind])
 	}
 	if o.compression == "" {
 		return nil
 	}
-	if arrow {
+	switch {
+	case source.IsText(kind):
+		return Usagef("--compression %s: it is for Parquet (name the file .gz to compress %s, and leave --compression out)", o.compression, FormatNames[kind])
+	case kind != dataset.Parquet:
 		return Usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
 	}
 	out.Compression = o.compression
@@ -137,7 +141,7 @@ func (o *Layout) Identity(ctx context.Context, opts *keyscan.Options, out output
 	n, _ := strconv.Atoi(level) // 0 if it is not given
 	words := []string{
 		o.Columns, string(mode), o.MissingKey,
-		codec, fmt.Sprint(n), FormatWord(out),
+		codec, fmt.Sprint(n), string(out.Kind()),
 	}
 	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "int96 ns")

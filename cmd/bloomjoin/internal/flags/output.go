@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
@@ -48,7 +50,9 @@ func RegularOutput(out string) error {
 }
 
 // FormatNames are the formats of rows as messages name them.
-var FormatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
+var FormatNames = map[dataset.Format]string{
+	dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow", dataset.CSV: "CSV", dataset.TSV: "TSV", dataset.NDJSON: "NDJSON",
+}
 
 // NamedAs returns the format that a name says, "" if it says none.
 func NamedAs(name string) string {
@@ -64,19 +68,23 @@ func NamedAs(name string) string {
 	return says[filepath.Ext(name)]
 }
 
-// FormatWord returns the output's format for the digest of a run. It does not depend on
-// whether the format comes from --format or from the name.
-func FormatWord(o output.Destination) string {
-	if o.Format != "" {
-		return string(o.Format)
+// CheckFormat returns an error if the name of an output, which is a file, says another format
+// than that of its rows.
+func CheckFormat(o output.Output) error {
+	kind, named, says := o.Kind(), source.FormatByName(o.Name), NamedAs(o.Name)
+	if source.IsText(named) {
+		says = cmp.Or(FormatNames[named], says)
 	}
-	switch strings.ToLower(filepath.Ext(o.Name)) {
-	case ".arrow", ".feather", ".ipc":
-		return string(dataset.ArrowFile)
-	case ".arrows":
-		return string(dataset.ArrowStream)
+	if source.IsText(kind) && named == kind {
+		if before, _, zstd := strings.Cut(strings.ToLower(o.Name), ".zst"); zstd {
+			return Usagef("-o %s: text is not compressed by zstd (name the file %s.gz)", o.Name, o.Name[:len(before)])
+		}
+		return nil
 	}
-	return string(dataset.Parquet)
+	if says == "" || says == FormatNames[kind] {
+		return nil
+	}
+	return Usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet, .arrow, .csv, .tsv or .ndjson, as its format", o.Name, says, FormatNames[kind])
 }
 
 // ColumnNames parses --columns.

@@ -9,6 +9,6 @@ const (
 
 // Descriptions of flags that scan and join have.
 const (
-	OutputHelp = "`OUT` file.parquet, file.arrow, directory/ or - (a stream)"
-	FormatHelp = "`FORMAT` output format: parquet or arrow"
+	OutputHelp = "`OUT` x.parquet, .arrow, .csv, .tsv, .ndjson[.gz], directory/ or -"
+	FormatHelp = "`FORMAT` parquet, arrow, csv, tsv or ndjson (default: by the name)"
 )

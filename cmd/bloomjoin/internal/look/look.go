@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -97,7 +98,7 @@ func (h *Head) Stopped() bool { return h.stopped }
 
 // Print prints the table that was collected or, if there is an output, its first rows. It has
 // as many as of says; -1: unknown. It does nothing if the flag is not given.
-func (h *Head) Print(ctx context.Context, c *session.Session, output string, of int64) error {
+func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output, of int64) error {
 	if h.Rows == 0 {
 		return nil
 	}
@@ -105,7 +106,7 @@ func (h *Head) Print(ctx context.Context, c *session.Session, output string, of 
 		h.table = NewTable(h.Rows, c.Width())
 	}
 	if !h.alone {
-		if err := h.table.readOutput(ctx, c, output); err != nil {
+		if err := h.table.readOutput(ctx, c, out); err != nil {
 			return err
 		}
 	}
@@ -114,10 +115,14 @@ func (h *Head) Print(ctx context.Context, c *session.Session, output string, of 
 
 // readOutput reads the first rows of an output that is complete: of a directory, file by file in
 // the order of their names.
-func (t *Table) readOutput(ctx context.Context, c *session.Session, output string) error {
-	names := []string{output}
-	if objects.IsDir(ctx, c.Store(), output) {
-		entries, err := c.Store().List(ctx, output)
+func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Output) error {
+	opts := source.Opening{OpenOptions: source.OpenOptions{Uncommitted: true}}
+	if err := c.Budgets(&opts); err != nil {
+		return err
+	}
+	names := []string{out.Name}
+	if objects.IsDir(ctx, c.Store(), out.Name) {
+		entries, err := c.Store().List(ctx, out.Name)
 		if err != nil {
 			return err
 		}
@@ -128,20 +133,18 @@ func (t *Table) readOutput(ctx context.Context, c *session.Session, output strin
 			}
 		}
 		slices.Sort(names)
+	} else if kind := out.Kind(); source.IsText(kind) {
+		opts.Text, opts.TextFormat = true, kind
 	}
 	for _, name := range names {
-		if err := t.readNamed(ctx, c, name); err != nil || t.Full() {
+		if err := t.readNamed(ctx, name, opts); err != nil || t.Full() {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Table) readNamed(ctx context.Context, c *session.Session, name string) (err error) {
-	opts := source.Opening{OpenOptions: source.OpenOptions{Uncommitted: true}}
-	if err := c.Budgets(&opts); err != nil {
-		return err
-	}
+func (t *Table) readNamed(ctx context.Context, name string, opts source.Opening) (err error) {
 	files, err := source.Open(ctx, []string{name}, opts)
 	if err != nil {
 		return err
