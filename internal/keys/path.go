@@ -347,7 +347,7 @@ func aboutHeader(schema *arrow.Schema, cause error) error {
 				continue
 			}
 			if by == "\t" {
-				by = "tab"
+				return faults.WithHint(cause, "the first line is one field, with a tab in it: is it {Delimiter tab}?")
 			}
 			return faults.WithHint(cause, "the first line is one field, with %q in it: is it {Delimiter '%s'}?", by, by)
 		}

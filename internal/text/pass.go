@@ -1,15 +1,18 @@
 package text
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
 // rows reads a sequence of rows of one format.
@@ -192,6 +195,11 @@ func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) b
 	e := &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
 	if want == wantText {
 		e.What, e.Hint = "text in another encoding", bytesHint
+	}
+	if v, _ := p.rows.value(c); strings.HasPrefix(strings.TrimPrefix(string(want), "u"), "int") && bytes.IndexByte(v, '.') >= 0 {
+		if _, ok := scalar.Float(view(v), 64); ok { // pandas writes integers so beside missing ones
+			e.Hint = "it has a fraction: {Types double} takes such numbers"
+		}
 	}
 	return &badLine{fault: e, confined: p.rows.confined(), parses: parses}
 }
