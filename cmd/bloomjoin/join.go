@@ -426,7 +426,12 @@ func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w d
 		rep = newJoinReport(j.Report())
 		rep.RowsWhere, rep.FilesExcluded = o.where.Figure(j.Report().RowsWhere), o.where.Figure(o.where.Excluded)
 		rep.Plan = r.comparePlan(o.typ, r.start, j.Report())
-		rep.Warnings = append(rep.Warnings, j.Report().Warnings...)
+		for _, w := range j.Report().Warnings {
+			if w.Code == joins.WarnNoneMatched && j.Report().TextKeys {
+				w.Text += "; as text, A and a differ, and so do 7 and 007: --normalize trim,lower or trim,uuid makes texts alike, a cast compares numbers, as --on KEY::decimal(20,0)"
+			}
+			rep.Warnings = append(rep.Warnings, w)
+		}
 		for _, p := range r.pieces() {
 			rep.RowGroups += int64(p.Hi - p.Lo)
 		}
@@ -516,9 +521,9 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if !o.count {
 		to = " into " + o.out
 	}
-	c.Say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
-		o.typ, words.Count(r.RowsOut), words.Count(r.RowsIn), words.Count(r.Candidates), words.Percent(r.Candidates, r.RowsIn),
-		words.Count(r.IDsMatched), words.Count(r.IDsTotal), to, r.Seconds)
+	c.Say("%s join: %s from %s; %s (%s) passed the filter; %s of %s matched;%s in %.2f s",
+		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.Candidates, "log row"), words.Percent(r.Candidates, r.RowsIn),
+		words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"), to, r.Seconds)
 	c.SayWarnings(r.Warnings)
 }
 

@@ -322,6 +322,13 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 // The rest is the column's name, see [Path.Flat].
 const HasNested = "bloomjoin.nested "
 
+// IsNested reports whether a column is that of a path into another one. It is the last of its name.
+func IsNested(schema *arrow.Schema, at int) bool {
+	name := schema.Field(at).Name
+	same := schema.FieldIndices(name)
+	return schema.Metadata().FindKey(HasNested+name) >= 0 && same[len(same)-1] == at
+}
+
 // NestedPaths returns the paths of columns that are in structs.
 func NestedPaths(columns []Column) (paths [][]string) {
 	for _, c := range columns {

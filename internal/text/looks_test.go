@@ -29,7 +29,7 @@ func TestLooks(t *testing.T) {
 		{"header with semicolons", "\"name\";\"user_id\"\nx;7\n", nil, []string{"looks like a CSV header", "(Delimiter ';'; if it is an ID, TextFormat lines)"}},
 		{"header with bars and commas", "a,b|user_id\n1,2|7\n", nil, []string{"looks like a CSV header", "(Delimiter '|';"}},
 		{"semicolons without a header", "7;a\n8;b\n", number, []string{"looks like a CSV header", "(Delimiter ';'; NoHeader if"}},
-		{"a number with a fraction", "7.0\n8.0\n9.0\n", number, []string{"line 1", "want int64", "it has a fraction: Types double takes"}},
+		{"a number with a fraction", "7.0\n8.0\n9.0\n", number, []string{"line 1", "want int64", "(Types double takes numbers with a fraction)"}},
 		{"header of one column", "user_id\n7\n", nil, []string{"looks like a CSV header", "(TextFormat csv;"}},
 		{"behind a mark and empty lines", "\xEF\xBB\xBF\r\n\r\nuser_id,name\r\n7,x", nil, []string{"looks like a CSV header"}},
 		{"objects", "{\"user_id\": 7}\n{\"user_id\": 8}\n", nil, []string{"looks like NDJSON", "TextFormat ndjson"}},
@@ -65,7 +65,7 @@ func TestLooks(t *testing.T) {
 						continue
 					}
 					for _, w := range c.want {
-						if skip && (strings.HasPrefix(w, "want ") || strings.HasPrefix(w, "no earlier") || strings.HasPrefix(w, "it has")) {
+						if skip && (strings.HasPrefix(w, "want ") || strings.HasPrefix(w, "no earlier") || strings.HasPrefix(w, "(Types")) {
 							continue
 						}
 						if !strings.Contains(err.Error(), w) {
