@@ -419,6 +419,11 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts joins.Options
 	return j.Write(ctx, r.out, r.closeFilters)
 }
 
+// isLog reports whether a file of IDs is in the log, too.
+func (r *logRun) isLog(ids *source.File) bool {
+	return slices.ContainsFunc(r.all, func(f *source.File) bool { return f.Name() == ids.Name() })
+}
+
 // joinReport returns the report of a join. j is nil if the log has no file.
 func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w dataset.Written) joinReport {
 	rep := newJoinReport(joins.Report{})
@@ -427,6 +432,9 @@ func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w d
 		rep.RowsWhere, rep.FilesExcluded = o.where.Figure(j.Report().RowsWhere), o.where.Figure(o.where.Excluded)
 		rep.Plan = r.comparePlan(o.typ, r.start, j.Report())
 		for _, w := range j.Report().Warnings {
+			if i := slices.IndexFunc(r.ids, r.isLog); i >= 0 && w.Code == joins.WarnNothingDropped {
+				w.Text = fmt.Sprintf("%s is an ID file and a log file, so each of its rows has an ID", r.ids[i].Name())
+			}
 			if w.Code == joins.WarnNoneMatched && j.Report().TextKeys {
 				w.Text += "; as text, A and a differ, and so do 7 and 007: --normalize trim,lower or trim,uuid makes texts alike, a cast compares numbers, as --on KEY::decimal(20,0)"
 			}

@@ -235,7 +235,7 @@ func headerError(at fault.At, o *Options, err error) error {
 		if o.NoHeader {
 			return faults.Corrupt(at, "no row, so no number of columns").WithHint("leave the file out")
 		}
-		return faults.Corrupt(at, "no row of column names").WithHint("write one as the first line")
+		return faults.Corrupt(at, "no row, not even one of column names").WithHint("write the names as the first line")
 	}
 	return err
 }
