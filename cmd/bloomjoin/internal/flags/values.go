@@ -69,9 +69,9 @@ func AtMostOnce(flags *pflag.FlagSet) {
 			hint := "leave one of them out"
 			switch {
 			case f.Name == "on", f.Name == "key":
-				hint = "several columns are one list, as --" + f.Name + " a,b"
+				hint = "name several columns in one list, as --" + f.Name + " a,b"
 			case f.Name == "filter" && flags.Lookup("match") != nil:
-				hint = "a further one is --match COL=FILTER"
+				hint = "add a further one as --match COL=FILTER"
 			}
 			f.Value = &once{Value: f.Value, hint: hint}
 		}
