@@ -288,7 +288,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		}
 	}
 	run := &output.Run{Log: files, List: list}
-	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
+	notes := []string{undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
@@ -318,6 +318,11 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	c.SayBad(r.BadLines)
 	c.sayFilter(o.out, f, r, short)
 	c.sayKnown(&r, rep, f)
+	if rep.Keys > 0 {
+		notes = append(notes, flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes))
+	} else if opts.Shard.Whole() {
+		notes = append(notes, "there is no ID, or none whose key is not NULL: nothing passes the filter")
+	}
 	for _, note := range notes {
 		if note != "" {
 			r.Notes = append(r.Notes, note)

@@ -64,8 +64,8 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 	if err != nil {
 		return err
 	}
-	c.Say("%s: %s of %s are complete: %s rows in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"),
-		words.Count(done.Rows), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
+	c.Say("%s: %s of %s %s complete: %s in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"), words.Number(done.Workers, "is", "are"),
+		words.Things(done.Rows, "row"), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
 	return c.Report(commitReport{
 		Head: c.NewHead("commit", start), Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes,
 	}, out.Name)

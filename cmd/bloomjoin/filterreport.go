@@ -105,8 +105,8 @@ func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short err
 	if r.Saturated != nil {
 		counters = fmt.Sprintf(", %s saturated", words.Things(int(*r.Saturated), "counter"))
 	}
-	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %s (asked: %.2g)%s, in %.2f s",
-		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, rate, r.FPRAsked, counters, r.Seconds)
+	c.Say("%s: %s filter, %s: %s %s (%s%s distinct%s), %s, false positives %s (asked: %.2g)%s, in %.2f s",
+		name, r.Kind, state, words.Count(r.Keys), words.Number(r.Keys, "key", "keys"), about, words.Count(r.Distinct), full, size, rate, r.FPRAsked, counters, r.Seconds)
 	if short != nil {
 		c.Warn("%s: %s", name, words.Error(short))
 	}

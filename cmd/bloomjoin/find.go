@@ -295,7 +295,7 @@ func (c *cli) sayFound(o *findFlags, r *findReport) error {
 	}
 	of := words.Things(r.Inputs, "file")
 	if r.Rows != nil {
-		c.Say("%s of %s hold it: %s; the index named %s", words.Count(len(r.Files)), of, words.Things(*r.Rows, "row"), words.Count(r.Candidates))
+		c.Say("%s of %s %s it: %s; the index named %s", words.Count(len(r.Files)), of, words.Number(len(r.Files), "holds", "hold"), words.Things(*r.Rows, "row"), words.Count(r.Candidates))
 		return nil
 	}
 	c.Say("%s of %s may hold it", words.Count(len(r.Files)), of)

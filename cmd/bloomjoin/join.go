@@ -51,9 +51,9 @@ func (c *cli) joinCmd() *cobra.Command {
   right  inner, and IDs without a log row
   full   left and right`,
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
-  bloomjoin join --ids airports.csv --on origin=iata --type inner --head 10 logs/
+  bloomjoin join --ids ids.csv --on origin=iata --type inner --head 10 logs/
   bloomjoin join --ids users.parquet --on user_id --count --type anti logs/`,
-		Annotations: flags.Help("join", "ids on output", "type where columns count head shard ids-format key-type files-from include force require-rows max-kept"),
+		Annotations: flags.Help("join", "ids on output", "type where columns count head shard ids-format key-type files-from include force require-rows"),
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
@@ -433,6 +433,11 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts joins.Options
 	return j.Write(ctx, r.out, r.closeFilters)
 }
 
+// isLog reports whether a file of IDs is in the log, too.
+func (r *logRun) isLog(ids *source.File) bool {
+	return slices.ContainsFunc(r.all, func(f *source.File) bool { return f.Name() == ids.Name() })
+}
+
 // joinReport returns the report of a join. j is nil if the log has no file.
 func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w dataset.Written) joinReport {
 	rep := newJoinReport(joins.Report{})
@@ -440,7 +445,15 @@ func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w d
 		rep = newJoinReport(j.Report())
 		rep.RowsWhere, rep.FilesExcluded = o.where.Figure(j.Report().RowsWhere), o.where.Figure(o.where.Excluded)
 		rep.Plan = r.comparePlan(o.typ, r.start, j.Report())
-		rep.Warnings = append(rep.Warnings, j.Report().Warnings...)
+		for _, w := range j.Report().Warnings {
+			if i := slices.IndexFunc(r.ids, r.isLog); i >= 0 && w.Code == joins.WarnNothingDropped {
+				w.Text = fmt.Sprintf("%s is an ID file and a log file, so each of its rows has an ID", r.ids[i].Name())
+			}
+			if w.Code == joins.WarnNoneMatched && j.Report().TextKeys {
+				w.Text += "; as text, A and a differ, and so do 7 and 007: --normalize trim,lower or trim,uuid makes texts alike, a cast compares numbers, as --on KEY::decimal(20,0)"
+			}
+			rep.Warnings = append(rep.Warnings, w)
+		}
 		for _, p := range r.pieces() {
 			rep.RowGroups += int64(p.Hi - p.Lo)
 		}
@@ -530,9 +543,9 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if o.out != "" {
 		to = " into " + o.out
 	}
-	c.Say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
-		o.typ, words.Count(r.RowsOut), words.Count(r.RowsIn), words.Count(r.Candidates), words.Percent(r.Candidates, r.RowsIn),
-		words.Count(r.IDsMatched), words.Count(r.IDsTotal), to, r.Seconds)
+	c.Say("%s join: %s from %s; %s (%s) passed the filter; %s of %s matched;%s in %.2f s",
+		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.Candidates, "log row"), words.Percent(r.Candidates, r.RowsIn),
+		words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"), to, r.Seconds)
 	c.SayWarnings(r.Warnings)
 }
 

@@ -165,9 +165,9 @@ func (c *cli) probe(ctx context.Context, o *probeFlags, args []string) (err erro
 	rep.Head = c.NewHead("probe", start)
 	what := "may match"
 	if o.invert {
-		what = "do not match"
+		what = words.Number(rep.RowsOut, "does not match", "do not match")
 	}
-	c.Say("%s of %s rows "+what+" (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
+	c.Say("%s of %s %s (%s), in %.2f s", words.Count(rep.RowsOut), words.Things(rep.RowsIn, "row"), what, words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
 	return c.Report(rep, "-")
 }
 

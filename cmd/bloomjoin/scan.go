@@ -389,7 +389,7 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if o.out != "" {
 		to = " into " + o.out
 	}
-	c.Say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
-		words.Count(r.RowsOut), words.Count(r.RowsIn), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
+	c.Say("%s of %s %s (%s)%s: %s read, %s written, in %.2f s",
+		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.SayWarnings(r.Warnings)
 }

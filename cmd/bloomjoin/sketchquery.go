@@ -146,7 +146,7 @@ func (c *cli) sketchQuery(cmd *cobra.Command, o *queryFlags, args []string) erro
 	}
 	r.Head = c.NewHead("sketch query", start)
 	if !c.JSON {
-		r.print(words.Printable{Writer: c.Stdout})
+		r.print(words.Printable{Writer: c.Stdout}, c.Say)
 	}
 	return c.Report(r, "")
 }
@@ -216,8 +216,8 @@ func (c *cli) heavy(cmd *cobra.Command, s *sketches.Sketch, o *queryFlags, name 
 	return a, nil
 }
 
-// print prints the answers, a line each.
-func (r *queryReport) print(w io.Writer) {
+// print prints the answers, a line each. What a list of keys has is said apart, so that w is a table.
+func (r *queryReport) print(w io.Writer, say func(format string, args ...any)) {
 	answers := slices.Concat(r.Values, r.Ranges)
 	if a := r.Inner; a != nil {
 		answers = append(answers, queryAnswer{"join with " + a.Of, a.Most, a.Error, a.Unit})
@@ -230,7 +230,7 @@ func (r *queryReport) print(w io.Writer) {
 		if h.Exact {
 			how = "exactly"
 		}
-		fmt.Fprintf(w, "%s with %s %s or more (%v of %s), %s:\n", words.Things(len(h.Keys), "key"), words.Count(h.Least), r.Unit, h.Share, words.Count(r.Total), how)
+		say("%s with %s %s or more (%v of %s), %s:", words.Things(len(h.Keys), "key"), words.Count(h.Least), r.Unit, h.Share, words.Count(r.Total), how)
 		for _, k := range h.Keys {
 			fmt.Fprintf(w, "%s\t%d\n", k.Key, k.Weight)
 		}

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -176,9 +175,7 @@ func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
 		v, err := strconv.ParseInt(string(b), 10, 64)
 		return saturated(v, int64(e.of.Unit), 0), err == nil
 	case e.text:
-		s := string(b)
-		const date = len("2006-01-02")
-		sec, frac, ok := scalar.Timestamp(s, len(s) > date && strings.ContainsAny(s[date:], "Zz+-"))
+		sec, frac, _, ok := scalar.Moment(string(b))
 		return saturated(sec, int64(time.Second), int64(frac)), ok
 	}
 	v := int64(binary.LittleEndian.Uint64(b))

@@ -213,8 +213,8 @@ func fromText(from, to arrow.DataType) convert {
 		}
 	case *arrow.TimestampType:
 		return func(dst, value []byte) ([]byte, bool) {
-			sec, nanos, ok := scalar.Timestamp(string(value), t.TimeZone != "")
-			return putSeconds(dst, sec, nanos), ok
+			sec, nanos, zoned, ok := scalar.Moment(string(value))
+			return putSeconds(dst, sec, nanos), ok && (!zoned || t.TimeZone != "")
 		}
 	}
 	return both(textToInteger, within(Null, from, to))

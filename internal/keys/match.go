@@ -98,11 +98,19 @@ func remedy(ids, log Side, i int) string {
 	ofIDs = ofIDs && idCol.Cast == nil
 	switch {
 	case ofIDs && (a == Bytes || !ofLog):
-		return fmt.Sprintf("cast the IDs: %s=%s", logCol, idCol.as(b))
+		return fmt.Sprintf("cast the IDs: %s=%s%s", logCol, idCol.as(b), padded(a, b))
 	case ofLog:
-		return fmt.Sprintf("cast the log's column: %s=%s", logCol.as(a), idCol)
+		return fmt.Sprintf("cast the log's column: %s=%s%s", logCol.as(a), idCol, padded(b, a))
 	}
 	return "no cast leads from one to the other: name other columns"
+}
+
+// padded says how text is cast to integers if that has leading zeros, which integers have not.
+func padded(from, to Class) string {
+	if from == Bytes && to == Integer {
+		return ", or ::decimal(20,0) for numbers with leading zeros"
+	}
+	return ""
 }
 
 // as returns the column with a cast to a type of the class.

@@ -322,6 +322,13 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 // a column; the rest is the column's name, see [Path.Flat].
 const HasNested = "bloomjoin.nested "
 
+// IsNested reports whether a column is that of a path into another one. It is the last of its name.
+func IsNested(schema *arrow.Schema, at int) bool {
+	name := schema.Field(at).Name
+	same := schema.FieldIndices(name)
+	return schema.Metadata().FindKey(HasNested+name) >= 0 && same[len(same)-1] == at
+}
+
 // NestedPaths returns the paths of columns that are in structs.
 func NestedPaths(columns []Column) (paths [][]string) {
 	for _, c := range columns {
@@ -347,7 +354,7 @@ func aboutHeader(schema *arrow.Schema, cause error) error {
 				continue
 			}
 			if by == "\t" {
-				by = "tab"
+				return faults.WithHint(cause, "the first line is one field, with a tab in it: is it {Delimiter tab}?")
 			}
 			return faults.WithHint(cause, "the first line is one field, with %q in it: is it {Delimiter '%s'}?", by, by)
 		}

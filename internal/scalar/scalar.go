@@ -65,9 +65,42 @@ func Timestamp(s string, zoned bool) (sec int64, nanos uint32, ok bool) {
 	return t.Unix(), uint32(t.Nanosecond()), true
 }
 
-// Time parses HH:MM:SS and up to nine fractional digits to nanoseconds since
+// Moment parses what [Date] parses, as midnight, or what [Timestamp] does, with or without an
+// offset. Seconds may be missing, and the offset may be ±HH or ±HHMM. Without one, which zoned
+// reports, it is UTC.
+func Moment(s string) (sec int64, nanos uint32, zoned, ok bool) {
+	const day = len("2024-05-01T")
+	if len(s) < day {
+		days, ok := Date(s)
+		return days * 86400, 0, false, ok
+	}
+	clock, offset := s[day:], ""
+	if i := strings.IndexAny(clock, "Z+-"); i >= 0 {
+		clock, offset = clock[:i], clock[i:]
+	}
+	zoned = offset != ""
+	switch len(offset) {
+	case len("+02"):
+		offset += ":00"
+	case len("+0200"):
+		offset = offset[:3] + ":" + offset[3:]
+	}
+	sec, nanos, ok = Timestamp(s[:day]+withSeconds(clock)+offset, zoned)
+	return sec, nanos, zoned, ok
+}
+
+// withSeconds adds the seconds to HH:MM.
+func withSeconds(s string) string {
+	if len(s) == len("15:04") {
+		return s + ":00"
+	}
+	return s
+}
+
+// Time parses HH:MM or HH:MM:SS, and up to nine fractional digits, to nanoseconds since
 // midnight.
 func Time(s string) (nanos int64, ok bool) {
+	s = withSeconds(s)
 	t, err := time.Parse("15:04:05", s)
 	if err != nil || !exactFraction(s, 0) {
 		return 0, false

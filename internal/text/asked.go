@@ -107,9 +107,12 @@ func (t *Rows) begin(format Format, column string, guessed bool) (err error) {
 		t.rows = &idLines{lines: l, name: column}
 		if i := bytes.IndexByte(l.buf[l.from:], '\n'); guessed && i >= 0 { // more may not be written yet
 			err = head{first: string(bytes.TrimSuffix(l.buf[l.from:l.from+i], []byte("\r")))}.check(l.at, column)
-			if e := (*fault.Error)(nil); errors.As(err, &e) {
-				e.Hint = fault.Text(strings.ReplaceAll(string(e.Hint), "{TextFormat", "{Format"))
-			}
+		}
+	}
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		e.Hint = fault.Text(strings.ReplaceAll(string(e.Hint), "{TextFormat", "{Format"))
+		if strings.Contains(string(e.Hint), "{Delimiter") {
+			e.Hint = "write commas between the fields, and give {Format csv}; if it is an ID, {Format lines}"
 		}
 	}
 	t.header, l.kept = l.kept, nil

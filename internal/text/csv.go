@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -145,7 +146,7 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 			}
 			if more = len(line) > 0; more {
 				if line[0] != r.by {
-					return r.quoteError("text after a closing quote")
+					return r.afterQuote(line[0])
 				}
 				line = line[1:]
 			}
@@ -207,6 +208,19 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 	}
 }
 
+// afterQuote returns the error about text after a closing quote: in the names probably another
+// delimiter.
+func (r *csvRows) afterQuote(c byte) error {
+	if i := slices.IndexFunc(forms, func(f form) bool { return f.by[0] == c }); r.heading && i >= 0 {
+		by := forms[i].by
+		if by == "\t" {
+			by = "tab"
+		}
+		return faults.Corrupt(r.l.at, "no delimiter after a name in quotes").WithHint("is it {Delimiter '%s'}?", by)
+	}
+	return r.quoteError("text after a closing quote")
+}
+
 // quoteError returns an error about the current line. Such a line cannot be
 // skipped, because the end of its row is unknown.
 func (r *csvRows) quoteError(what string) error {
@@ -221,7 +235,7 @@ func headerError(at fault.At, o *Options, err error) error {
 		if o.NoHeader {
 			return faults.Corrupt(at, "no row, so no number of columns").WithHint("leave the file out")
 		}
-		return faults.Corrupt(at, "no row of column names").WithHint("write one as the first line")
+		return faults.Corrupt(at, "no row, not even one of column names").WithHint("write the names as the first line")
 	}
 	return err
 }

@@ -45,14 +45,11 @@ func (h head) check(at fault.At, column string) error {
 	at.Line = 1
 	what, hint := h.json()
 	if what == "" {
-		by, format := separator(h.first)
-		if by == "" || !slices.Contains(fieldsOf(h.first, by), column) {
-			if h.first != column || h.second == "" {
-				return nil
-			}
-			format = "csv"
+		form, ok := formOf(h.first, func(fields []string) bool { return slices.Contains(fields, column) })
+		if !ok && (h.first != column || h.second == "") {
+			return nil
 		}
-		what, hint = fault.Text("it looks like a "+strings.ToUpper(format)+" header"), fault.Text("{TextFormat "+format+"}")
+		what, hint = form.header()
 	}
 	hint += "; if it is an ID, {TextFormat lines}"
 	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
@@ -73,16 +70,27 @@ func (h head) json() (what, hint fault.Text) {
 	return "", ""
 }
 
-// separator returns the separator of a line with several fields, and the format
-// with that separator.
-func separator(line string) (by, format string) {
-	switch {
-	case strings.Contains(line, "\t"):
-		return "\t", "tsv"
-	case strings.Contains(line, ","):
-		return ",", "csv"
+// form is how fields of a line may be separated.
+type form struct {
+	by, name string
+	option   fault.Text // that reads it
+}
+
+var forms = []form{{"\t", "TSV", "{TextFormat tsv}"}, {",", "CSV", "{TextFormat csv}"}, {";", "CSV", "{Delimiter ';'}"}, {"|", "CSV", "{Delimiter '|'}"}}
+
+// formOf returns the form in which a line has several fields that satisfy is, else the form of CSV.
+func formOf(line string, is func(fields []string) bool) (f form, ok bool) {
+	for _, f := range forms {
+		if strings.Contains(line, f.by) && is(fieldsOf(line, f.by)) {
+			return f, true
+		}
 	}
-	return "", ""
+	return forms[1], false
+}
+
+// header returns a message and a hint about a line of names.
+func (f form) header() (what, hint fault.Text) {
+	return fault.Text("it looks like a " + f.name + " header"), f.option
 }
 
 // fieldsOf splits a line and removes the quotes of its fields.
@@ -100,16 +108,17 @@ func (h head) explain(parses func(string) bool) (what, hint fault.Text) {
 	if what, hint = h.json(); what != "" {
 		return what, hint
 	}
-	by, format := separator(h.first)
+	f, ok := formOf(h.first, func([]string) bool { return true })
 	switch {
-	case by == "" && h.second != "" && parses(h.second):
-		return "it looks like a CSV header", "{TextFormat csv}"
-	case by == "":
+	case !ok && h.second != "" && parses(h.second):
+		return f.header()
+	case !ok:
 		return "", ""
-	case !slices.ContainsFunc(fieldsOf(h.first, by), func(s string) bool { return !parses(s) }):
-		return "it looks like a list on one line, or a CSV header", fault.Text("put one ID on each line, as tr '" + strings.ReplaceAll(by, "\t", `\t`) + "' '\\n' does; if the first line has names, {TextFormat " + format + "}")
+	case !slices.ContainsFunc(fieldsOf(h.first, f.by), func(s string) bool { return !parses(s) }):
+		return "it looks like a list on one line, or a CSV header", "put one ID on each line, as tr '" + fault.Text(strings.ReplaceAll(f.by, "\t", `\t`)) + "' '\\n' does; if the first line has names, " + f.option
 	}
-	return fault.Text("it looks like a " + strings.ToUpper(format) + " header"), fault.Text("{TextFormat " + format + "}; if there is no header, add one")
+	what, hint = f.header()
+	return what, hint + "; {NoHeader} if it has none"
 }
 
 // unmarked returns the encoding if text is UTF-16 without a byte order mark, that is,

@@ -125,13 +125,14 @@ func parseDate(b array.Builder, s string) bool {
 	return ok
 }
 
-// timestampParser requires an offset if the type has a zone, and none otherwise.
+// timestampParser takes moments. Those without an offset are UTC; types without a zone have
+// no others.
 func timestampParser(dt *arrow.TimestampType) parser {
 	unit := int64(dt.Unit.Multiplier()) // nanoseconds
 	perSecond := int64(time.Second) / unit
 	return func(b array.Builder, s string) bool {
-		sec, nanos, ok := scalar.Timestamp(s, dt.TimeZone != "")
-		if !ok || int64(nanos)%unit != 0 || sec > math.MaxInt64/perSecond-1 || sec < math.MinInt64/perSecond+1 {
+		sec, nanos, zoned, ok := scalar.Moment(s)
+		if !ok || zoned && dt.TimeZone == "" || int64(nanos)%unit != 0 || sec > math.MaxInt64/perSecond-1 || sec < math.MinInt64/perSecond+1 {
 			return false
 		}
 		b.(*array.TimestampBuilder).Append(arrow.Timestamp(sec*perSecond + int64(nanos)/unit))

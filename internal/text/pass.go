@@ -1,15 +1,18 @@
 package text
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
 // rows reads a sequence of rows of one format.
@@ -193,6 +196,14 @@ func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) b
 	if want == wantText {
 		e.What, e.Hint = "text in another encoding", bytesHint
 	}
+	if v, _ := p.rows.value(c); strings.HasPrefix(strings.TrimPrefix(string(want), "u"), "int") && bytes.IndexByte(v, '.') >= 0 {
+		if _, ok := scalar.Float(view(v), 64); ok { // pandas writes integers so beside missing ones
+			e.Hint = "{Types double} takes numbers with a fraction"
+			if p.anyGood() {
+				e.Hint = skipHint + "; " + e.Hint
+			}
+		}
+	}
 	return &badLine{fault: e, confined: p.rows.confined(), parses: parses}
 }
 
@@ -207,13 +218,18 @@ func (p *pass) explain(err error) error {
 	e := *bad.fault
 	switch {
 	case !bad.confined || e.Hint != "":
-	case p.good > 0 || p.group > 0:
-		e.Hint = "{SkipBad} leaves such lines out"
+	case p.anyGood():
+		e.Hint = skipHint
 	default:
 		e.What, e.Hint = p.looks(e.What, bad.parses)
 	}
 	return &e
 }
+
+const skipHint = "{SkipBad} leaves such lines out"
+
+// anyGood reports whether a line before the bad one may have been good.
+func (p *pass) anyGood() bool { return p.good > 0 || p.group > 0 }
 
 // looks returns what an input without a good line may be instead.
 func (p *pass) looks(what fault.Text, parses func(string) bool) (fault.Text, fault.Text) {

@@ -151,8 +151,9 @@ type Options struct {
 	//	floating point      decimal, also inf and nan; nearest value, no overflow
 	//	boolean             true and false, in any case
 	//	date32              YYYY-MM-DD
-	//	timestamp           RFC 3339, T or a space before the time: with an offset
-	//	                    or Z if the type has a zone, without if it has none
+	//	timestamp           as ISO 8601: 2024-05-01, 2024-05-01 10:30, 2024-05-01T10:30:00.5;
+	//	                    if the type has a zone also with Z, +02 or +02:00, else UTC
+	//	time                10:30, 10:30:00.5
 	//	decimal128/256      decimal, also with exponent; nothing is rounded
 	//	fixed-size binary   hexadecimal; for 16 bytes also a UUID with dashes
 	//	string, binary      the bytes, including the large variants

@@ -68,7 +68,7 @@ func (l literal) check() error {
 		_, ok = scalar.Date(l.text)
 		want = "a date as '2024-05-01'"
 	case litTime:
-		_, ok = timeOf(l.text)
+		_, ok = scalar.Time(l.text)
 		want = "a time as '10:30:00'"
 	case litTimestamp:
 		var zoned bool
@@ -87,38 +87,12 @@ func (l literal) check() error {
 
 const nanosPerDay = 24 * 60 * 60 * 1_000_000_000
 
-// momentOf parses a date, or a date and a time of day with or without an offset, to
-// nanoseconds since 1970. Without an offset it is UTC.
+// momentOf is [scalar.Moment] in nanoseconds since 1970.
 func momentOf(s string) (nanos *big.Int, zoned, ok bool) {
-	if days, ok := scalar.Date(s); ok {
-		n := big.NewInt(days)
-		return n.Mul(n, big.NewInt(nanosPerDay)), false, true
-	}
-	if len(s) < 16 {
-		return nil, false, false
-	}
-	clock, offset := s[11:], ""
-	if i := strings.IndexAny(clock, "Z+-"); i >= 0 {
-		clock, offset = clock[:i], clock[i:]
-	}
-	if len(offset) == 3 { // +02
-		offset += ":00"
-	}
-	sec, rest, ok := scalar.Timestamp(s[:11]+withSeconds(clock)+offset, offset != "")
+	sec, rest, zoned, ok := scalar.Moment(s)
 	n := big.NewInt(sec)
 	n.Mul(n, big.NewInt(1_000_000_000))
-	return n.Add(n, big.NewInt(int64(rest))), offset != "", ok
-}
-
-// timeOf parses a time of day to nanoseconds since midnight.
-func timeOf(s string) (nanos int64, ok bool) { return scalar.Time(withSeconds(s)) }
-
-// withSeconds adds the seconds to HH:MM.
-func withSeconds(s string) string {
-	if len(s) == len("15:04") {
-		return s + ":00"
-	}
-	return s
+	return n.Add(n, big.NewInt(int64(rest))), zoned, ok
 }
 
 // maxExponent is greater than the exponent of every number that a column can hold.

@@ -90,7 +90,7 @@ func (l literal) value(typ columnType) (v value, ok bool) {
 		v.bytes, ok = unescape(l.text, typ.width)
 		return v, ok && l.kind == litString
 	case kindTime:
-		n, ok := timeOf(l.text)
+		n, ok := scalar.Time(l.text)
 		return value{number: new(big.Rat).SetInt64(n)}, ok && (l.kind == litTime || l.kind == litString)
 	case kindDate, kindTimestamp, kindInstant:
 		n, ok := l.moment(typ.kind)

@@ -45,11 +45,12 @@ var errTwice = errors.New("the flag is given once")
 type once struct {
 	pflag.Value
 	first *string // as it was given; nil: not yet
+	hint  string
 }
 
 func (o *once) Set(s string) error {
 	if o.first != nil && *o.first != s {
-		return fmt.Errorf("%w, and before it was %q (leave one of them out)", errTwice, *o.first)
+		return fmt.Errorf("%w, and before it was %q (%s)", errTwice, *o.first, o.hint)
 	}
 	err := o.Value.Set(s)
 	if err == nil {
@@ -65,7 +66,14 @@ const repeatable = "; repeatable"
 func AtMostOnce(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !strings.HasSuffix(f.Usage, repeatable) {
-			f.Value = &once{Value: f.Value}
+			hint := "leave one of them out"
+			switch {
+			case f.Name == "on", f.Name == "key":
+				hint = "name several columns in one list, as --" + f.Name + " a,b"
+			case f.Name == "filter" && flags.Lookup("match") != nil:
+				hint = "add a further one as --match COL=FILTER"
+			}
+			f.Value = &once{Value: f.Value, hint: hint}
 		}
 	})
 }

@@ -57,7 +57,7 @@ func (c *Session) Lists(name string) { c.listed = name }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
 func (c *Session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
-	if from == "-" {
+	if c.namesPiped {
 		b, err := io.ReadAll(io.LimitReader(c.Stdin, maxNamed+1))
 		if err != nil {
 			return nil, nil, fmt.Errorf("standard input: %w", err)
@@ -107,8 +107,11 @@ func namesIn(from string, b []byte) (names []string, err error) {
 	if len(b) > maxNamed {
 		return nil, fmt.Errorf("--files-from %s: want at most 1 GiB of paths, got more", from)
 	}
+	if bytes.HasPrefix(b, []byte("\xFF\xFE")) || bytes.HasPrefix(b, []byte("\xFE\xFF")) {
+		return nil, fmt.Errorf("--files-from %s: want UTF-8, got UTF-16 (convert it: iconv -f UTF-16 -t UTF-8)", from)
+	}
 	n := 0
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(strings.TrimPrefix(string(b), "\uFEFF")) {
 		n++
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		switch {

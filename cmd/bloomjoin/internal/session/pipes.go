@@ -12,12 +12,17 @@ import (
 )
 
 // pipes replaces names that a shell gives to pipes, /dev/stdin and that of <(command), by "-", in
-// the arguments and in flags that name IDs, and reads standard input from there. One pipe can be
+// the arguments and in flags that name IDs or a list, and reads standard input from there. One pipe can be
 // read.
 func (c *Session) pipes(cmd *cobra.Command, args []string) error {
 	pipe := ""
-	if f := cmd.Flags().Lookup("files-from"); f != nil && f.Value.String() == "-" {
-		pipe = "-"
+	if f := cmd.Flags().Lookup("files-from"); f != nil && f.Changed {
+		names := []string{f.Value.String()}
+		var err error
+		if pipe, err = c.pipesIn(cmd.Context(), names, pipe); err != nil {
+			return err
+		}
+		c.namesPiped = names[0] == "-"
 	}
 	pipe, err := c.pipesIn(cmd.Context(), args, pipe)
 	if err != nil {

@@ -37,6 +37,7 @@ type Session struct {
 	Planned       bool     // the memory is that of a run elsewhere
 
 	listed                          string // --files-from, if it is a list of inputs
+	namesPiped                      bool   // --files-from is a pipe, which Stdin reads
 	JSON, quiet, Verbose, Force     bool
 	Threads                         int
 	memory, progressMode, logFormat string

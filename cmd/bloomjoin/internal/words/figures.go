@@ -28,8 +28,13 @@ func Bytes[T int64 | uint64](n T) string { return humanize.IBytes(uint64(n)) }
 
 // Things returns a number with its noun.
 func Things[T int | int64](n T, thing string) string {
-	if n != 1 {
-		thing += "s"
+	return Count(int64(n)) + " " + Number(n, thing, thing+"s")
+}
+
+// Number returns the word for one thing, or the word for several.
+func Number[T int | int64 | uint64](n T, one, several string) string {
+	if n == 1 {
+		return one
 	}
-	return Count(int64(n)) + " " + thing
+	return several
 }

@@ -100,7 +100,7 @@ func (c *chooser) has(schema *arrow.Schema, name string) bool {
 }
 
 // choose returns the columns of the answer in order. Nil selects all: the log's,
-// then the IDs' except shared keys.
+// then the IDs' except shared keys and paths into a column, which has their values.
 func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 	var out []chosen
 	if columns == nil {
@@ -108,7 +108,7 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 			out = append(out, c.ofLog(i, f.Name))
 		}
 		for i := range c.ids.Fields() {
-			if c.typ.ColumnsOfIDs && !slices.ContainsFunc(c.shared, func(s SharedKey) bool { return s.idCol == i }) {
+			if c.typ.ColumnsOfIDs && !slices.ContainsFunc(c.shared, func(s SharedKey) bool { return s.idCol == i }) && !keys.IsNested(c.ids, i) {
 				out = append(out, chosen{ofIDs: true, at: i, key: -1})
 			}
 		}

@@ -41,6 +41,9 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logFile *source.Fi
 	if !a.typ.ColumnsOfIDs {
 		return c, nil
 	}
+	if !source.IsText(ids[0].Format()) { // whatever the file says of itself, its columns are its own
+		c.all = arrow.NewSchema(c.all.Fields(), nil)
+	}
 	for i, col := range p.IDs {
 		if len(col.Path) == 1 && slices.Equal(col.Path, p.Log[i].Path) {
 			f, err := col.Resolve(c.all, p.IgnoreCase)
