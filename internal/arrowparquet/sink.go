@@ -213,7 +213,7 @@ func (s *varSink[O]) add(p *parquet.Page, dict *parquet.Dictionary) error {
 	}
 	ends := offsetsIn[O](s.offsets.extend(p.NonNull * offsetSize[O]()))
 	end := s.bytes.n
-	if s.seen += p.NonNull; s.seen < s.values && end+size > s.bytes.mem.Cap() { // expect a little more than as much for each of the others
+	if s.seen += p.NonNull; s.seen < s.values && end+size > s.bytes.mem.Cap() { // expect the others to be slightly larger on average
 		s.bytes.mem.Reserve(int(float64(end+size) * min(1.05*float64(s.values)/float64(s.seen), 4)))
 	}
 	parquet.CopyBytes(p, dict, s.bytes.extend(size), ends, end)
