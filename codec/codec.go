@@ -116,7 +116,7 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 }
 
 // Filter is a filter with everything that its file says. Programs get one from [Load],
-// [Decode] or package filterbuild. Its methods may be called concurrently, but for
+// [Decode] or package filterbuild. Its methods may be called concurrently, except
 // UnmarshalBinary.
 type Filter filters.Filter
 

@@ -146,8 +146,8 @@ func move(src, dst Mem) {
 func (d *decoder) step(b *place, k kind) (late func()) {
 	in, out, x, label := b.in, b.out, d.minus, string(k)+b.name
 
-	// The literal. 32 bytes are moved, and the copy is loaded from after them, as if there were
-	// a literal of at most 32 bytes. If there is none (tag & 0x83 != 0), conditional moves take
+	// The literal. As if there were one of at most 32 bytes, 32 bytes are moved, and the copy
+	// after the literal is loaded. If there is none (tag & 0x83 != 0), conditional moves take
 	// that back, and the tag counts as the copy's.
 	next, size, in2 := b.next, GP64(), GP64()
 	if !d.ahead {

@@ -223,7 +223,7 @@ func (s *varSink[O]) add(p *parquet.Page, dict *parquet.Dictionary) error {
 func (s *varSink[O]) spread(at []uint32, n int) {
 	first := s.offsets.n/offsetSize[O]() - len(at) - 1
 	s.offsets.extend((n - len(at)) * offsetSize[O]())
-	b := offsetsIn[O](s.offsets.mem.Bytes()[:s.offsets.n])[first:] // the end of what was before, and then of each slot
+	b := offsetsIn[O](s.offsets.mem.Bytes()[:s.offsets.n])[first:] // the start of the first slot, then the end of each
 	for v := len(at) - 1; v >= 0; v-- {
 		to := int(at[v])
 		end := b[v+1]

@@ -26,16 +26,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Known good keys are asked of the finished bits. What passes are suspects: false positives,
-// and keys of the set. The IDs are read again, and tell one from the other by their hashes;
-// the false positives become the filter's exceptions. All of it is done with hashes, so that
-// no key of the set can have an exception's.
+// The finished bits are probed with the known good keys. Those that pass are suspects: false
+// positives, or keys of the set. A second reading of the IDs separates the two by their hashes;
+// the false positives become the filter's exceptions. Everything compares hashes, so no key
+// of the set can have the hash of an exception.
 //
 // A partial filter cannot know the false positives of the whole. It keeps the hashes that
-// known keys share with its own keys, which together are what a second reading of all IDs
-// finds. The merge asks the known keys of the whole.
+// known keys share with its own keys; those of all parts together are what a second reading
+// of all IDs would find. The merge probes the whole with the known keys.
 
-// Known are good keys that a filter shall not pass.
+// Known are good keys that a filter must not pass.
 type Known struct {
 	pieces   []source.Piece
 	read     keyscan.ReadOptions

@@ -55,9 +55,8 @@ func (s *share) set(n uint64) (room uint64, err error) {
 	return room, err
 }
 
-// bits holds the bits of a Bloom filter. A set from which they are filled is no
-// longer counted, although it is released only afterwards: the budget is about
-// what is kept.
+// bits holds the bits of a Bloom filter. It no longer counts a set from which they are
+// filled, although that is released only afterwards: the budget counts what is kept.
 func (s *share) bits(p bloom.Params) error {
 	if _, ok := s.hold(p.Bytes()); !ok {
 		return overBudget(s.of.most, p.Bytes())

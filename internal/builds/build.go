@@ -33,7 +33,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Options are those of package filterbuild, which documents them.
+// Options are the options of a build. Package filterbuild documents them.
 type Options struct {
 	Key         string
 	Identity    []byte
@@ -71,8 +71,8 @@ type Report struct {
 	Workers int // workers that filled the filter
 	Passes  int // over the keys: 2 if they were counted first
 	Known   KnownFigures
-	// InOne is, of an intersection, how often a key passes that is in all sets but one: at most
-	// the rate of that one's filter.
+	// InOne bounds, for an intersection, the rate at which keys pass that are in all sets but
+	// one: it is the largest rate of one set's filter.
 	InOne float64
 }
 
@@ -85,7 +85,7 @@ type Figures struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
-	// Of known keys: those that are IDs, too, and those that would pass by mistake.
+	// The numbers of known keys that are also IDs, and of those that would pass by mistake.
 	KnownInSet, Exceptions uint64
 }
 
@@ -193,9 +193,8 @@ func (p *Plan) agree(columns []keys.Column) error {
 	return p.Spec.check()
 }
 
-// division digests how text files are divided, which does not follow from their content:
-// ranges of bytes have the size that this version gives them, over a network another one
-// than elsewhere.
+// division digests how text files are divided. That does not follow from their content: the
+// size of the ranges depends on this version, and on whether files are over a network.
 func division(files []*source.File) [32]byte {
 	d := newDivided()
 	for i, f := range files {
@@ -296,7 +295,7 @@ func (p *Plan) partial() *filters.Partial {
 	return &filters.Partial{Of: s.Of, Held: []uint32{s.Index}, Division: p.Division}
 }
 
-// views replaces files by views that check what the plan's rule says of IDs.
+// views replaces files by views that check that IDs obey the plan's rule.
 func (p *Plan) views(files []*source.File, columns []keys.Column) {
 	for i, f := range files {
 		files[i] = f.WithIDs(columns, p.opts.keys(p.Spec.Rule))
@@ -382,9 +381,9 @@ func (p *Plan) SetProgress(fn func(rows int64)) {
 	}
 }
 
-// SetBits lets the bits of a Bloom filter, and what is needed to fill them, take n bytes if
-// no exact set can come before them. Sets are bounded by the Memory of the options, which
-// must leave room for garbage, since they grow.
+// SetBits lets the bits of a Bloom filter, with what is needed to fill them, take n bytes if
+// the build cannot begin with an exact set. Options.Memory bounds sets, and must leave room
+// for garbage, because sets grow.
 func (p *Plan) SetBits(n int64) { p.bits = n }
 
 // Size returns the parameters of the bits that a Bloom filter of these options takes until

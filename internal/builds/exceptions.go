@@ -8,12 +8,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
-// exceptions are those of the filters that a set operation combines, as long as no key of
-// the result can have their hashes. A nil *exceptions is empty.
+// exceptions are the exceptions of the filters that a set operation combines, except for
+// hashes that a key of the result may have. A nil *exceptions is empty.
 type exceptions struct{ hashes *exact.Set }
 
-// exceptionsOf returns the exceptions of filters; nil if there are none. An intersection
-// has none of the keys that a filter lacks. Of a union each filter has a say; see drop.
+// exceptionsOf returns the exceptions of filters; nil if there are none. They all hold for an
+// intersection. For a union, drop must be called for each filter.
 func exceptionsOf(parts []part) (*exceptions, error) {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.about.Facts().Exceptions != nil }) {
 		return nil, nil
@@ -22,7 +22,7 @@ func exceptionsOf(parts []part) (*exceptions, error) {
 	return &exceptions{hashes}, err
 }
 
-// drop removes what may be a key of a filter, given its bits.
+// drop removes the hashes that a key of the filter may have, given its bits.
 func (e *exceptions) drop(bits *bloom.Filter, of *filters.Filter) {
 	if e == nil {
 		return
@@ -51,8 +51,8 @@ func (e *exceptions) keep(keep func(uint64) bool) {
 	e.hashes.Difference(gone)
 }
 
-// into gives a filter those that pass its bits. Others need no exception. The filter has
-// errors among the known keys of those that it was made from, so that it names none.
+// into gives the filter the exceptions that pass its bits; others are not needed. The filter
+// names no known keys, because it may pass some known keys of the filters it was made from.
 func (e *exceptions) into(f *filters.Filter) {
 	if e == nil {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
-// Count returns what is known of the keys of a filter that was not built here. Of a
-// filter that is nil, closed or without a payload, it is the zero Report.
+// Count returns what is known about the keys of a filter that was not built here, or the
+// zero Report if the filter is nil, closed or without a payload.
 func Count(f *filters.Filter) Report {
 	release, err := f.KeepOpen()
 	if err != nil {

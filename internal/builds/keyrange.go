@@ -9,8 +9,8 @@ import (
 // The key range of a filter depends on its keys: in a partial filter on those it
 // holds, in a sealed one on the union. If a part has no range, the whole has
 // none. A sealed exact filter has no range in its file, since it follows from the
-// members. A union needs the ranges of all filters, an intersection that of one;
-// if two ranges do not overlap, no key is in both, and none is recorded.
+// members. A union needs the ranges of all filters, an intersection the range of one;
+// if two ranges do not overlap, no key is in both, and no range is recorded.
 
 // newBounds returns the bounds of no keys; nil if none are to be recorded.
 func (s Spec) newBounds() *keys.Bounds {

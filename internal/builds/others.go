@@ -19,9 +19,9 @@ type Noun struct {
 
 var ofFilters = Noun{"filter", "filters", "{Union} or {Intersect}", "{Types}"}
 
-// Agree checks that files are parts of one build as those of [MergeFiles] are, of which it knows
-// no more than keys, shards and build, and returns the shards that they hold together. open says
-// that some may be missing.
+// Agree checks that files are parts of one build, as [MergeFiles] does for filters, given only
+// their keys, shards and build. It returns the shards that they hold together. If open is
+// set, some may be missing.
 func Agree(n Noun, names []string, about []*filters.Filter, open bool) (held []uint32, err error) {
 	parts := make([]part, len(names))
 	for i, name := range names {
@@ -30,8 +30,8 @@ func Agree(n Noun, names []string, about []*filters.Filter, open bool) (held []u
 	return agree(n, parts, open)
 }
 
-// SameKeys returns an error if one of the files is a partial one, or if their keys are of
-// different classes or were made by different rules. Those of the first are wanted.
+// SameKeys returns an error if one of the files is partial, or if the classes or rules of its
+// keys differ from the first file's.
 func SameKeys(n Noun, names []string, about []*filters.Filter) error {
 	var errs []error
 	for i, name := range names {

@@ -35,7 +35,7 @@ const (
 // had to be brought to a common size.
 const foldLimit = 2
 
-// Combine is what package filterbuild has under this name.
+// Combine is filterbuild.Combine.
 func Combine(ctx context.Context, op SetOp, operands ...*filters.Filter) (*filters.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.Combine")
 	if err := op.takes(len(operands)); err != nil {
@@ -64,9 +64,9 @@ func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []s
 	return f, err
 }
 
-// CombineCounted is CombineFiles with what is known of the result's keys. Those of an
-// intersection of Bloom filters are estimated from each of them beside what the others have in
-// common, since the bits that all have are more than those of the common keys.
+// CombineCounted is CombineFiles with what is known about the result's keys. For an intersection
+// of Bloom filters it estimates them from each filter and the intersection of the others, since
+// the filters share more bits than those of the common keys.
 func CombineCounted(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (f *filters.Filter, rep Report, err error) {
 	stopped.Needs(ctx, "filterbuild.CombineFiles")
 	if err := op.takes(len(names)); err != nil {
@@ -235,8 +235,8 @@ func keyOf(f *filters.Facts) []filters.KeyColumn {
 }
 
 // keepRoom gives a union the room of the filters, with the options it was made
-// by. The Bloom filters decide, since an exact set can become bits of any size;
-// if all are exact, those with room. A difference keeps the room of the first
+// by. The Bloom filters decide, since an exact set can become bits of any size. If
+// all are exact, those with room decide. A difference keeps the room of the first
 // set.
 func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	deciding, exacts := byKind(parts)
@@ -298,7 +298,7 @@ type combiner struct {
 	op     SetOp
 	lim    filters.Limits
 	budget *budget
-	// Of an intersection of Bloom filters:
+	// For an intersection of Bloom filters:
 	common uint64  // estimate of its keys, at least that of any two
 	inOne  float64 // the largest rate of one of them
 

@@ -118,7 +118,7 @@ type googleUpload struct {
 	off    int64  // of the first byte of tail
 	tail   []byte // the end of the parts before, less than a quantum
 	kept   int64  // bytes that the service has
-	unsure bool   // it may have others, since a request has failed
+	unsure bool   // the service may have more bytes, since a request has failed
 }
 
 func (*googleUpload) serial() bool { return true }
