@@ -27,10 +27,10 @@ type Updated struct {
 	Null      int64   `json:"-"`
 	Removed   uint64  `json:"removed"`
 	Missing   uint64  `json:"missing"`            // keys to remove that are certainly not in
-	Unnoticed float64 `json:"unnoticed_expected"` // of those removed, that were not in
+	Unnoticed float64 `json:"unnoticed_expected"` // removed keys that were not in
 	Added     uint64  `json:"added"`
 	Present   uint64  `json:"present"`           // keys to add that seem to be in already, of a set
-	Mistaken  float64 `json:"mistaken_expected"` // of those, that only seem so
+	Mistaken  float64 `json:"mistaken_expected"` // present keys that only seem to be in
 }
 
 // Update removes the keys of one plan from a counting filter, and then adds those of another.
@@ -157,8 +157,8 @@ func update(ctx context.Context, f *filters.Filter, c *counting.Filter, p float6
 }
 
 // mistaken returns the expected number of keys that only seem to be in a filter with the
-// false-positive rate p, when n others are certainly not in and most seem to be in. Any number
-// is as likely beforehand, so n = 0 is no proof that there are none.
+// false-positive rate p, when n others are certainly not in and most seem to be in. It takes all
+// numbers for equally likely beforehand, so n = 0 does not prove that there are none.
 func mistaken(n uint64, p float64, most uint64) float64 {
 	return min(float64(n+1)*p/(1-p), float64(most))
 }

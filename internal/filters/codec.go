@@ -35,8 +35,8 @@ const (
 	KindAuto  Kind = 0 // of a build: the smaller one
 	KindBloom Kind = 1 // bits of a Bloom filter
 	KindExact Kind = 2 // an exact set of integers
-	// KindCounting is counters, of which the bits of a Bloom filter are made. As in the file,
-	// 3 is not used: it is an exact set there.
+	// KindCounting is counters, from which the bits of a Bloom filter are made. 3 is not used,
+	// because it stands for an exact set in the file.
 	KindCounting Kind = 4
 )
 
@@ -105,8 +105,8 @@ type Exceptions struct {
 	// of the known keys that are hashes of its own keys, too; nil is the empty set. They
 	// must not change.
 	Hashes *exact.Set
-	// Known is the number of known keys, duplicates counted. Without errors on any of
-	// them, but for those in the set, it is more than 0.
+	// Known is the number of known keys, duplicates counted, if the filter passes none of
+	// them except those in the set; else 0.
 	Known uint64
 	// Digest identifies the files of the known keys. Zero: it is not known.
 	Digest [32]byte
@@ -121,7 +121,7 @@ const RegisterCount = 1 << 14
 // MaxRegister is the largest value of a register.
 const MaxRegister = 64 - 14 + 1
 
-// Facts are what a filter says of itself, beside its payload.
+// Facts are what a filter says about itself, beside its payload.
 type Facts struct {
 	Key []KeyColumn
 	// NormalForm names the rules that turn keys into bytes, such as "1".
@@ -154,8 +154,8 @@ type Facts struct {
 // New returns a filter of these facts, without a payload.
 func New(f Facts) *Filter { return &Filter{facts: f} }
 
-// Facts returns the facts, for the one who makes the filter to change. Those of a nil filter
-// are zero.
+// Facts returns the facts, which only the maker of the filter may change. The facts of a nil
+// filter are zero.
 func (f *Filter) Facts() *Facts {
 	if f == nil {
 		return new(Facts)

@@ -30,8 +30,8 @@ type Limits struct {
 	// the address space of a 32-bit machine. A larger payload is refused with
 	// ErrLimit before it is allocated.
 	MaxBytes uint64
-	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The
-	// command sets it, as an exact filter needs more than its payload while it is read.
+	// MaxBits replaces MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The command
+	// sets it, as an exact filter needs more than its payload while it is read.
 	MaxBits uint64
 	// Counters loads the counters of a counting filter beside its bits.
 	Counters bool
@@ -106,8 +106,8 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	return (*Other)(nil).DecodeHeader(r, size, name)
 }
 
-// DecodeHeader is [DecodeHeader] for a kind of file; of another than filters for Digest, Verify,
-// Own and LoadOther.
+// DecodeHeader is [DecodeHeader] for a kind of file. Unless that is filters, the header is for
+// Digest, Verify, Own and LoadOther.
 func (o *Other) DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%s: no file to read: want an io.ReaderAt, got nil", name)

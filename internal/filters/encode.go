@@ -39,7 +39,7 @@ func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
 	return encodeHeld(w, f, opts)
 }
 
-// encodeHeld is Encode within a call at work.
+// encodeHeld is Encode for a caller that holds the mapping.
 func encodeHeld(w io.Writer, f *Filter, opts Options) (int64, error) {
 	if w == nil {
 		return 0, errors.New("write filter: the writer is nil")
@@ -244,7 +244,7 @@ func (f *Filter) Digest() ([32]byte, error) {
 	return f.digest()
 }
 
-// digest is Digest within a call at work.
+// digest is Digest for a caller that holds the mapping.
 func (f *Filter) digest() ([32]byte, error) {
 	if f.held == nil {
 		return [32]byte{}, errNoPayload()
@@ -285,7 +285,7 @@ func (s *source) sums() (sums []uint64, err error) {
 	return sums, inOrder(context.Background(), chunkCount(s.payloadBytes()), sum, keep)
 }
 
-// written keeps what was computed of the payload while it was written.
+// written keeps what was computed about the payload while it was written.
 func (p *payload) written(st *stamp) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

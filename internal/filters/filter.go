@@ -130,7 +130,7 @@ func (f *Filter) ProbeBatch(b *keys.Batch, sel []uint32) ([]uint32, error) {
 	return f.probeBatch(options, b, sel)
 }
 
-// probeBatch is ProbeBatch within a call at work.
+// probeBatch is ProbeBatch for a caller that holds the mapping.
 func (f *Filter) probeBatch(options keys.Options, b *keys.Batch, sel []uint32) ([]uint32, error) {
 	if err := b.Fits(options.Classes, options.Rule); err != nil {
 		return sel, err
@@ -159,7 +159,7 @@ func (f *Filter) probeBatch(options keys.Options, b *keys.Batch, sel []uint32) (
 	return sel[:from+len(slices.Compact(sel[from:]))], err
 }
 
-// except removes from sel, from an index on, what only passes the bits.
+// except removes from sel[from:] the rows whose hashes are exceptions.
 func (f *Filter) except(sel []uint32, from int, hash func(uint32) uint64) []uint32 {
 	if f.facts.Exceptions == nil || len(sel) == from {
 		return sel

@@ -46,7 +46,7 @@ func (h *Header) LoadMapped(file []byte, unmap func() error) (*Filter, error) {
 		return nil, err
 	}
 	err = in.guard(func() error {
-		f.held.bits.FPR() // which are not read again for it at a time when they may have gone
+		f.held.bits.FPR() // computed and kept now, since the bits may be gone later
 		return nil
 	})
 	if err != nil {
@@ -134,7 +134,7 @@ func (m *mapping) enter() error {
 	return nil
 }
 
-// within is enter for what may be a part of a call at work: it succeeds until the
+// within is enter for a call that may be part of another one: it succeeds until the
 // map is released.
 func (m *mapping) within() bool {
 	for m != nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Other is a kind of file beside filters with their layout: prologue, sections, chunks, trailer.
-// Of the sections of a filter it has those about keys, shards and the build. What it says of
-// itself is in a section of its own, and its payload has one part. A nil *Other stands for
-// filters where files are decoded and saved.
+// Other is another kind of file in the layout of filters: prologue, sections, chunks, trailer. It
+// has the sections of a filter about keys, shards and the build, a section of its own, and a
+// payload of one part. In functions that decode and save files, a nil *Other means filters.
 type Other struct {
 	Magic string     // 8 bytes
 	Kind  string     // in errors, with its article
@@ -23,7 +22,7 @@ type Other struct {
 	Size func(f *Facts, own []byte) (uint64, error)
 }
 
-// secOwn is the type of the section that another file has of its own.
+// secOwn is the type of the own section of another file.
 const secOwn = 14
 
 // magic returns the first bytes of the file.

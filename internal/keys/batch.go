@@ -63,8 +63,8 @@ func (b *Batch) Negative(i int) bool {
 
 // Fits returns nil if the keys can be compared with keys of the given classes
 // under the given rule, else an error that wraps fault.ErrMismatch. A batch
-// without keys fits everything. Batches from [Batch.SetBytes] record no class:
-// for them it checks no more than that no integers are wanted.
+// without keys fits everything. Batches from [Batch.SetBytes] record no class: for
+// them Fits only refuses integers.
 func (b *Batch) Fits(classes []Class, rule Rule) error {
 	integers := len(classes) == 1 && classes[0] == Integer
 	switch {
@@ -216,10 +216,10 @@ func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
 // resolved, and the work for a row must not grow with the square of its length.
 const maxParent = 253
 
-// Asked returns the hashes to ask a set about the keys that were made under the rule, and,
-// by hash, the position in Rows: the keys', and under URLHost also those of the parent
-// domains of up to 253 bytes. positions is nil if each key has one hash. It uses the memory
-// of its arguments.
+// Asked returns the hashes with which to ask a set about the keys, which were made under the
+// rule: the keys' own and, under URLHost, those of their parent domains of up to 253 bytes.
+// positions has the position in Rows of each hash; nil: each key has one hash. Asked uses the
+// memory of its arguments.
 func (b *Batch) Asked(h bloom.Hash, rule Rule, hashes []uint64, positions []uint32) ([]uint64, []uint32) {
 	if rule&URLHost == 0 || b == nil || b.isInt {
 		return b.Hash(h, hashes), nil

@@ -14,9 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// intsOf returns a function that reads an integer array's values as 64-bit two's
-// complement, one for those at ascending rows, which uses dst's memory if it is large
-// enough, and whether they are signed. They are nil for arrays of other types.
+// intsOf returns functions that read an integer array's values as 64-bit two's complement,
+// and whether they are signed. get reads one value; gather reads those at ascending rows, into
+// dst's memory if it is large enough. Both are nil for arrays of other types.
 func intsOf(a arrow.Array) (get func(i int) uint64, gather func(dst []uint64, rows []uint32) []uint64, signed bool) {
 	switch a := a.(type) {
 	case *array.Int8:

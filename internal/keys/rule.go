@@ -36,8 +36,8 @@ const (
 	// URLHost turns a URL or host into the normal form of the host; see
 	// [urlform.AppendHost]. A text without a host is an error among IDs and
 	// matches nothing in a log. A host is a member if it is an ID or one of its
-	// parent domains is: keys are hosts, and who asks a set hashes the parents,
-	// too; see [Batch.Asked]. The key is one column.
+	// parent domains is: keys are hosts, and a set is asked about the parents, too;
+	// see [Batch.Asked]. The key is one column.
 	URLHost
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Text returns a key in normal form, as [Batch.Append] has it, as people write it: text as it is,
-// other values as casts from text read them. The parts of a composite key are a line of CSV. A
-// value without a spelling, such as a date after the year 9999, is written in hexadecimal.
+// Text spells out a key in the normal form of [Batch.Append]: text as it is, other values as casts
+// from text read them. The parts of a composite key are a line of CSV. A value without a spelling,
+// such as a date after the year 9999, is written in hexadecimal.
 func Text(classes []Class, key []byte) string {
 	if len(classes) == 1 {
 		return partText(classes[0], key)
@@ -40,8 +40,8 @@ func Text(classes []Class, key []byte) string {
 // textTypes are the types that texts are cast to, where they are not named as the class.
 var textTypes = map[Class]string{Integer: "decimal(76,38)", Decimal: "decimal(76,38)", Float: "double", Instant: "timestamptz"}
 
-// TextType returns the type that texts are cast to for a class under a rule; nil: they are of it as
-// they are. ok is false if there are no texts of the class.
+// TextType returns the type that texts are cast to for a class under a rule; nil: texts need no
+// cast. ok is false if there are no texts of the class.
 func TextType(c Class, r Rule) (t arrow.DataType, ok bool) {
 	if c == r.Class(Bytes) {
 		return nil, true
@@ -50,8 +50,8 @@ func TextType(c Class, r Rule) (t arrow.DataType, ok bool) {
 	return t, err == nil
 }
 
-// FromTexts returns the keys that rows of texts stand for, by column, each of which is cast; nil: it
-// is not. See [Batch.Faulty].
+// FromTexts returns the keys that rows of texts stand for. casts has the type that each column is
+// cast to; nil: none. See [Batch.Faulty].
 func FromTexts(casts []arrow.DataType, o Options, rows ...[]string) (*Batch, error) {
 	fields, columns := make([]arrow.Field, len(casts)), make([]Column, len(casts))
 	for i, cast := range casts {

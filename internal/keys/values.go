@@ -28,7 +28,7 @@ type values struct {
 	array arrow.Array
 	plain []byte                           // fixed-width values in Arrow's layout
 	text  func(dst []byte, row int) []byte // appends the string of a row
-	valid []bool                           // by row: not NULL; nil: none is, but for those of array
+	valid []bool                           // by row: not NULL; nil: only NULLs of array are NULL
 }
 
 // Int64s returns integer keys.
@@ -106,8 +106,8 @@ func (v Values) Valid(valid []bool) Values {
 	return all
 }
 
-// and adds to the rows that are NULL those that are not valid. A list of another length than
-// the column is kept for checkValid to refuse.
+// and makes the rows NULL that are not valid. It keeps a list of another length than the
+// column, for checkValid to refuse.
 func (c *values) and(valid []bool) {
 	switch {
 	case valid == nil || c.valid != nil && len(c.valid) != c.n:

@@ -12,9 +12,9 @@ import (
 )
 
 // The library's tables follow the version of Go. A filter would silently miss hosts if it
-// was built and asked with different ones, so that only the characters are converted that
-// Unicode 15.0 and 17.0 convert alike, by themselves and beside others; TestStable holds
-// the tables of any other version to them.
+// was built with one version and asked with another. So only characters are converted that
+// Unicode 15.0 and 17.0 convert alike, alone and beside others; TestStable compares the
+// tables of any other version with them.
 
 //go:embed stable.txt
 var stableText string
