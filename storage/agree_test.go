@@ -167,8 +167,8 @@ func TestListsAgree(t *testing.T) {
 	}
 }
 
-// Names that a pattern matches but that are markers are not looked at: a lock of an editor is
-// a link to nothing, and temporary files come and go.
+// Markers are not examined even if a pattern matches their names: a lock of an editor is a link
+// to nothing, and temporary files come and go.
 func TestMarkersAreNotLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -31,7 +31,7 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept
 		var of []storage.Object
 		for k, e := range list {
 			if o.maybeNone(e) {
-				of = append(of, e) // which find reports
+				of = append(of, e) // find reports it
 				continue
 			}
 			parts, err := o.PartsOf(e)
