@@ -63,7 +63,7 @@ func (w *Filter) Group(group int) where.Truths {
 // columnState has the possible truth values of a column's predicates in a range of rows.
 type columnState struct {
 	preds []where.Truths // by predicate of the column
-	empty []where.Truths // additional ones, for empty values; nil: no value is empty
+	empty []where.Truths // additional ones, for empty values; nil: preds has all
 }
 
 // all returns the possible truth values of predicate k of the column.
