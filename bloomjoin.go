@@ -55,10 +55,10 @@
 //
 // No call loses a row or leaves half a file as its output: a file that breaks the
 // rules of its format is an error, which wraps fault.ErrCorrupt or another error of
-// that package. What an error leaves of a directory, [partition.Output.WriteScan] says.
+// that package. [partition.Output.WriteScan] says what an error leaves of a directory.
 // Calls end soon after their context does, with an error that wraps ctx.Err(); a nil
-// context panics. No names, as names that stand for nothing, are an error that wraps
-// [storage.ErrNoFiles]. Apart from the key or the filter, no option needs to be set.
+// context panics. No names, or names that stand for nothing, are an error that wraps
+// [storage.ErrNoFiles]. Only the key or the filter must be set among the options.
 // Calls may run at the same time.
 package bloomjoin
 
@@ -114,9 +114,9 @@ var errNoKeys = fmt.Errorf("no keys were given: want some, which may be empty%w"
 // Build returns a filter of keys that a program has. opts.Key names the columns
 // with their types, such as "user_id::int64". Each of keys is added on a goroutine
 // of its own, as far as opts.Memory allows. With opts.Shard the filter is partial:
-// see [filterbuild.NewBuilder] for what it needs then. Without any keys, which are
-// something else than empty ones, the error wraps [storage.ErrNoFiles]; a shard may
-// have none.
+// see [filterbuild.NewBuilder] for what it needs then. Without any arguments in
+// keys, the error wraps [storage.ErrNoFiles]; empty ones, and a shard without any, are
+// fine.
 func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f *codec.Filter, err error) {
 	stopped.Needs(ctx, "bloomjoin.Build")
 	b, err := filterbuild.NewBuilder(opts)

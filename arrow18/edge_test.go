@@ -250,7 +250,7 @@ func TestDictionaryDeltas(t *testing.T) {
 	}
 }
 
-// Buffers refuse to be written to, and one that is resized leaves its source.
+// Converted buffers are not mutable. Resizing one copies it, so that its source does not change.
 func TestBuffersAreImmutable(t *testing.T) {
 	mem := checked18(t)
 	s := samples[5]

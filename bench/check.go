@@ -121,8 +121,8 @@ func (r *race) verify(who Contender, a Attempt, res *Result) error {
 	return got.Differs(r.want)
 }
 
-// wanted returns DuckDB's answer, which must have rows. Where the cell says that DuckDB
-// does not know which rows are asked for, it is that of the first contender.
+// wanted returns DuckDB's answer or, if the cell compares answers with each other, the first
+// contender's. It must have rows.
 func (r *race) wanted(a Attempt, first Answer) (want Answer, err error) {
 	if want = first; !r.cell.Alike {
 		local := r.local(a)

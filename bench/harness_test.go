@@ -143,7 +143,7 @@ func TestUpdateRefusesFiguresThatMeanNothing(t *testing.T) {
 	}
 }
 
-// -update refuses a checkout with changes, but for its own results, unless it is told.
+// -update refuses a checkout with changes other than its own results, unless told otherwise.
 func TestUpdateRefusesChanges(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := func(argv ...string) {

@@ -198,8 +198,8 @@ func (m Measurement) columns() (facts, others []string) {
 	return facts, others
 }
 
-// beside renders the times of a contender as multiples of those of the first, its peak, and how
-// it took another way.
+// beside renders the times of a contender as multiples of the first one's, its peak memory, and
+// its requests and strategy if they differ from the first one's.
 func (r Result) beside(first Result) string {
 	q := r.Wall().Over(first.Wall())
 	if len(q) == 0 {
@@ -215,7 +215,7 @@ func (r Result) beside(first Result) string {
 	return text
 }
 
-// none stands for a figure that there is not.
+// none stands for a missing figure.
 const none = "–"
 
 // fact returns a figure of a further column.

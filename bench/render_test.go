@@ -79,7 +79,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// Results are read as they were saved, and those of a table that there is not are refused.
+// Results are read as they were saved, and results of an unknown table are refused.
 func TestLoad(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want := someResults()
@@ -138,7 +138,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-// The rates that the table shows are verified; a filter's that are not as predicted fail.
+// The rates that the table shows are verified; one that is not as predicted fails.
 func TestFalsePositives(t *testing.T) {
 	g, err := falsePositiveGrid(&Harness{quick: true})
 	if err != nil || len(g.Rows) != 8 {

@@ -158,8 +158,8 @@ func (r *Ring) Save(w io.Writer) error {
 }
 
 // Load reads what Save has written, to the end of in. A ring that takes more than a number of
-// bytes of memory is an error that wraps [fault.ErrMemory]; 0: any is read. Damaged bytes are an
-// error that wraps [fault.ErrCorrupt], and other ones an error that wraps [fault.ErrMismatch].
+// bytes of memory is an error that wraps [fault.ErrMemory]; 0: no limit. Damaged bytes are an
+// error that wraps [fault.ErrCorrupt], and bytes of something else one that wraps [fault.ErrMismatch].
 func Load(in io.Reader, memory uint64) (*Ring, error) {
 	const name = "the ring"
 	got, with, err := ring.Decode(bufio.NewReaderSize(in, 1<<16), name, -1, memory)

@@ -154,7 +154,7 @@ type Report struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
-	// With [BuildAgainst], distinct known keys that are IDs, too, and pass; and those that
+	// With [BuildAgainst], distinct known keys that are also IDs, and pass; and those that
 	// would pass by mistake, and do not.
 	KnownInSet, Exceptions uint64
 }
@@ -163,9 +163,9 @@ type Report struct {
 func (r Report) String() string { return builds.Figures(r).String() }
 
 // Build reads the IDs of files, or opts.Shard of them, and returns their filter: a sealed one
-// without a shard, otherwise a partial one. Which columns are the key says opts.Key. The
-// error for no files wraps [storage.ErrNoFiles], that of a key whose classes differ between
-// files fault.ErrMismatch, and that of a budget that is too small fault.ErrMemory.
+// without a shard, otherwise a partial one. Errors wrap [storage.ErrNoFiles] if there are no
+// files, fault.ErrMismatch if the key's classes differ between files, and fault.ErrMemory if
+// the budget is too small.
 func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.Filter, Report, error) {
 	stopped.Needs(ctx, "filterbuild.Build")
 	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
@@ -176,10 +176,10 @@ func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.F
 	return (*codec.Filter)(f), Report(r.Figures), err
 }
 
-// BuildAgainst is [Build] of a filter that known good keys do not pass, unless they are IDs:
-// its false positives among them are found and stored, as FORMAT.md of package codec says.
-// The key columns of known are named as those of files, which are read twice; a file that can
-// be read only once is an error. The false positives of up to 330 million keys at a rate of
+// BuildAgainst is [Build] of a filter that known good keys do not pass, unless they are IDs: it
+// finds and stores the false positives among them, see FORMAT.md of package codec. The key
+// columns have the same names in known and in files. files are read twice; one that can be
+// read only once is an error. The false positives of up to 330 million keys at a rate of
 // 0.1 % fit into the file. A partial filter has to be merged with [MergeAgainst].
 func BuildAgainst(ctx context.Context, files, known []*partition.File, opts Options) (*codec.Filter, Report, error) {
 	stopped.Needs(ctx, "filterbuild.BuildAgainst")
@@ -194,8 +194,8 @@ func BuildAgainst(ctx context.Context, files, known []*partition.File, opts Opti
 	return (*codec.Filter)(f), Report(r.Figures), err
 }
 
-// BuildInputs is [Build] for a list of inputs, which must stay open. It opens one file of each
-// schema and those of the shard, and the filters are the same.
+// BuildInputs is [Build] for a list of inputs, which must stay open. It opens only one file of
+// each schema and those of the shard, and returns the same filter.
 func BuildInputs(ctx context.Context, list *partition.Inputs, opts Options) (_ *codec.Filter, _ Report, err error) {
 	stopped.Needs(ctx, "filterbuild.BuildInputs")
 	plan, err := builds.NewPlanOf(ctx, (*inputs.List)(list), builds.Options(opts))
@@ -315,7 +315,7 @@ func addSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Cont
 }
 
 // plain returns the values of the first n keys of a batch, and the batch if its keys are byte
-// slices. A type that a program has declared is in memory as what it is declared to be.
+// slices. A declared type has the memory layout of its underlying type.
 func plain[T any](batch []T) (byteSlices [][]byte, values func(n int) keys.Values) {
 	at, all := unsafe.Pointer(unsafe.SliceData(batch)), len(batch)
 	switch reflect.TypeFor[T]().Kind() {
@@ -389,9 +389,9 @@ const (
 	// size to which all keys were added, so its false-positive rate is higher than that of
 	// each filter. FPR of the result returns it.
 	Union = SetOp(builds.Union)
-	// Intersect contains every key that is in all of the sets. A key that some sets lack passes
-	// at most at the smallest rate, at the common size, among their filters. FPR of the
-	// result is the rate for keys that are in none of the sets, which is lower.
+	// Intersect contains every key that is in all of the sets. A key missing from some sets
+	// passes at most at the smallest rate of these sets' filters at the common size. FPR of
+	// the result is the rate for keys that are in none of the sets, which is lower.
 	Intersect = SetOp(builds.Intersect)
 	// Difference contains the keys of the first set that are in none of the others, without
 	// error. It is for exact filters only: subtracting a Bloom filter would also remove its
@@ -399,8 +399,8 @@ const (
 	// be cleared.
 	Difference = SetOp(builds.Difference)
 	// Subtract takes the keys of counting filters from the first one, which must have them: the
-	// counters are then those of a build without the keys, unless some are saturated. Keys of
-	// the others that are not in are noticed only if a counter would fall below 0.
+	// counters are then those of a build without the keys, unless some are saturated. A key
+	// that the first filter does not have is noticed only if a counter would fall below 0.
 	Subtract = SetOp(builds.Subtract)
 )
 
@@ -419,8 +419,8 @@ const (
 // and so has a difference. Exact sets become bits of that size once the bits
 // are the better filter. A union that would lose room is refused.
 //
-// Counting filters can be united with each other if they are multisets, whose copies of a key
-// add up, and subtracted. Their capacities and rates must be the same.
+// Counting filters can be subtracted and, if they are multisets, united: copies of a key add
+// up. Their capacities and rates must be the same.
 //
 // A union or intersection of one filter, or of several with one digest, is the first of
 // them itself. Otherwise the result shares no memory with the filters. They do not change.

@@ -16,7 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// built returns the digest of a filter of what add adds.
+// built returns the digest of a filter to which add has added keys.
 func built(t *testing.T, columns string, add func(b *filterbuild.Builder) error) [32]byte {
 	t.Helper()
 	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: columns, Identity: []byte("one")})
@@ -111,8 +111,8 @@ func TestAddSeqStops(t *testing.T) {
 	}
 }
 
-// A sequence that panics leaves no filter that lacks its keys, and an error names the row of
-// the sequence.
+// After a sequence has panicked, there is no filter without its keys, and an error names the
+// row of the sequence.
 func TestAddSeqFails(t *testing.T) {
 	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "k", Classes: []string{"float"}})
 	if err != nil {

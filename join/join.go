@@ -16,13 +16,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Join is a join of files. It runs once: by Run, Write or Count. What uses it a second
-// time gets an error. Plan, Schema and Report may be called at any time, from other
-// goroutines, too. The files must not be closed before it has run; they may be used by
-// others meanwhile.
+// Join is a join of files. It runs once, by Run, Write or Count; a second call returns an
+// error. Plan, Schema and Report may be called at any time, also from other goroutines.
+// The files must not be closed before the join has run; others may use them meanwhile.
 type Join joins.Join
 
-// room returns the join inside, which is also right about nil and about a zero Join.
+// room returns j as the type of the room, which handles nil and a zero Join.
 func (j *Join) room() *joins.Join { return (*joins.Join)(j) }
 
 // New examines the inputs: it finds the keys, compares their classes and determines
@@ -45,7 +44,7 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 // Schema returns the columns of the answer's rows from a piece of the log: see
 // [partition.Rows].Piece. Pieces are those of Options.Pieces, else those that
 // [partition.Split] makes of the log; in right and full joins the IDs without a log row
-// follow them, as one more. It is nil for a number that no piece has.
+// follow as one more piece. Schema returns nil for a number that no piece has.
 func (j *Join) Schema(piece int) *arrow.Schema {
 	if parts := j.room().Parts(); piece >= 0 && piece < len(parts) {
 		return parts[piece].Schema
@@ -61,17 +60,17 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 
 // Write joins and writes the answer to the output. With Options.Require and without a
 // shard, nothing of a directory becomes visible before it is met: see
-// [partition.Output].PublishAtEnd. What an error leaves of the output is as of
-// [partition.Output.WriteScan].
+// [partition.Output].PublishAtEnd. [partition.Output.WriteScan] says what remains after
+// an error.
 //
 // From Parquet to Parquet no rows are made. Write copies the log's columns from page
 // to page, and the IDs, whatever they were read from, are held, kept on disk and
 // written leaf by leaf, as Parquet stores them. So every column of the log, and of IDs
 // in Parquet files, keeps its type, even one that Arrow does not have.
 //
-// Records are made if something else is written or joined: by Run, for an Arrow
-// output, of a log that is not Parquet, and if a column of the answer has no form as
-// pages. Left and full joins then read every column of every row.
+// Records are made in all other cases: by Run, for an Arrow output, from a log that is
+// not Parquet, and if a column of the answer has no form as pages. Left and full joins
+// then read every column of every row.
 func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written, error) {
 	return j.room().Write(ctx, output.Destination{Output: output.Output(out), Result: source.ResultExact}, nil)
 }

@@ -95,14 +95,14 @@ type Options struct {
 	KeepTypes bool
 	// Shard is the part of the log to join. The ID set is always read whole.
 	Shard dataset.Shard
-	// Pieces, if not nil, are the pieces of the log to join, in ascending order, in place
-	// of those that Shard has of the files; see [partition.Inputs.Open].
+	// Pieces, if not nil, are the pieces of the log to join, in ascending order. They
+	// replace those that Shard selects; see [partition.Inputs.Open].
 	Pieces []partition.Piece
 	// Memory bounds the bytes of filters, tables, ID rows held and buffers for what goes to
 	// disk, together; 0: no bound. A given Filter is not counted, except with Exact.
 	// Exceeding it is an error that wraps fault.ErrMemory, unless Auto finds another
 	// strategy; Shuffle has none left if the distinct keys of a single row group of the log
-	// exceed it. In addition there are pages and batches in flight, a few for each worker,
+	// exceed it. Pages and batches in flight come in addition, a few for each worker,
 	// whatever the sizes of the files; [partition.OpenOptions].Memory bounds them.
 	Memory int64
 	// Columns are the columns of the answer, in order: NAME, or log.NAME and
@@ -130,7 +130,7 @@ type Options struct {
 	// [partition.ErrRequire]. IDsMatched is about Report.IDsTotal, and is not met if there
 	// are no IDs; left and full joins take no MaxKept, since they keep all rows of the log.
 	//
-	// Of an answer in a directory, the conditions are about all inputs that the run names,
+	// If the answer is a directory, the conditions are about all inputs that the run names,
 	// also those that were joined before, and all of its shards: they are checked when the
 	// last shard is done, and without _SUCCESS the answer is not published. Elsewhere a
 	// shard's conditions are about its part of the log.

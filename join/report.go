@@ -13,11 +13,11 @@ type Report struct {
 	RowsIn, RowsOut int64
 	// RowsWhere counts the log rows that were found to satisfy their files' condition,
 	// see [partition.ScanStats]: all of RowsIn without one. Left, full and anti joins
-	// find all of them. Where rows are made into records, RowsIn has no others.
+	// find all of them. If rows are made into records, RowsIn counts only these.
 	RowsWhere int64
 	KeysNull  int64 // log rows with a NULL in the key
 
-	// Of joins that copy pages:
+	// In joins that copy pages:
 	RowGroupsSkipped, Pages, PagesSkipped int64
 
 	Candidates   int64 // log rows that passed the filter, or for which it was not probed
@@ -64,7 +64,7 @@ type Warning struct {
 	//	no-ids                the ID set is empty, or all of its keys are NULL
 	//	no-keys               all keys of the log are NULL
 	//	none-matched          no row of the log has a key of the set
-	//	false-positives-only  no more rows match than a log without any ID has false positives
+	//	false-positives-only  no more rows match than would be false positives if none had an ID
 	//	nothing-dropped       every row of the log has a key of the set
 	//	filter-too-full       the filter's rate is above what was asked for
 	//	filter-rate           the filter's measured rate is outside what its bits predict

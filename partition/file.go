@@ -47,7 +47,7 @@ func (f *File) Format() dataset.Format { return f.in().Format() }
 // Size returns the size of the file in bytes; -1 for standard input and records.
 func (f *File) Size() int64 { return f.in().Size() }
 
-// Schema returns the columns of the file, those of its path included.
+// Schema returns the columns of the file, including those of its path.
 func (f *File) Schema() *arrow.Schema { return f.in().Schema() }
 
 // Partitions returns the columns that the name=value directories of the file's path
@@ -62,12 +62,12 @@ func (f *File) Rows() int64 { return f.in().Rows() }
 // CountRows is Rows, with the error if the number could not be read.
 func (f *File) CountRows() (int64, error) { return f.in().CountRows() }
 
-// NumGroups returns the number of row groups. A file of another format than Parquet has
-// parts that are read on their own in their place.
+// NumGroups returns the number of row groups or, in formats other than Parquet, of parts that
+// can be read on their own.
 func (f *File) NumGroups() int { return f.in().NumGroups() }
 
 // GroupRows returns the number of stored rows of row group i, counted from 0. It returns
-// -1 if reading alone would show it, or if i is not a row group.
+// -1 if that is unknown before reading, or if i is not a row group.
 func (f *File) GroupRows(i int) int64 { return f.in().GroupRows(i) }
 
 // BytesRead returns the number of bytes read from the file so far.

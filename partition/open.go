@@ -23,13 +23,13 @@ type OpenOptions struct {
 	// Text allows text formats, for ID sets.
 	Text bool
 	// TextFormat is the format of text inputs, whatever their names say. If empty, the names
-	// say it, and inputs whose names do not have one ID a line; other contents are an error.
+	// decide, and inputs with other names must have one ID per line.
 	TextFormat dataset.Format
 	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
-	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
-	// UTF-8 or UTF-16 decides, and without one it is UTF-8. A mark that contradicts it is
-	// an error, and so are bytes that it does not have. Columns that [OpenOptions].Types, or
-	// in a join the type of the log's key, make binary take any bytes, unless converted.
+	// utf-16, whose byte order mark gives the order. If empty, a byte order mark of UTF-8 or
+	// UTF-16 decides; without one it is UTF-8. A mark that contradicts the encoding is an
+	// error, and so are bytes that are not valid in it. Columns made binary by
+	// [OpenOptions].Types, or in a join by the log's key, take any bytes, unless converted.
 	Encoding string
 	// Delimiter is between the fields of CSV; 0: a comma. It must be an ASCII character other
 	// than a quote, CR and LF.
@@ -75,7 +75,7 @@ type OpenOptions struct {
 	Hive dataset.HiveMode
 	// Memory is the memory budget of the process in bytes; 0 means no bound. It
 	// bounds what is read of the files at once: half of it is for pages and records
-	// between the files and a consumer, as long as one worker needs no more. A page or
+	// between the files and a consumer, unless one worker needs more. A page or
 	// line that needs more than Memory is an error that wraps fault.ErrMemory.
 	Memory int64
 	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
@@ -90,8 +90,8 @@ type OpenOptions struct {
 	Base string
 	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
 	// the names of casts, as `::date`. Names that no directory has are ignored. Other
-	// columns have the first of these types that all values have, of all files that
-	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
+	// columns have the first of these types that fits the values in all files that were
+	// listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
 	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
 	HiveTypes string
 }
@@ -143,9 +143,8 @@ type RecordsOptions struct {
 // that the schema declares without NULLs, and a panic of the sequence are errors
 // that name the File and the record, counted from 1 as a row group.
 //
-// The File has no size and no identity: no run over it
-// is taken for done, and nothing that several processes divide by
-// [dataset.Shard] can come of it. Close does nothing.
+// The File has no size and no identity: a run over it is never taken for done, and
+// several processes cannot divide it by [dataset.Shard]. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
 	return outer(source.Records(name, schema, read, source.RecordsOptions(opts)))
 }

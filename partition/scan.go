@@ -55,8 +55,8 @@ type Rows struct {
 
 func outerRows(r arraycopy.Rows) Rows { return Rows{Piece: r.Piece, Record: r.Record} }
 
-// Scanner applies filters to files. It runs one scan: what uses it a second time, by Scan,
-// Count or [Output.WriteScan], gets an error. Stats and PathOf may be called while it runs.
+// Scanner applies filters to files. It runs one scan: a second call of Scan, Count or
+// [Output.WriteScan] returns an error. Stats may be called while it runs.
 type Scanner struct{ in *keyscan.Scanner }
 
 // room returns the scanner inside; nil if NewScanner did not make it, which is an error there.
@@ -93,8 +93,8 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 type ScanStats struct {
 	RowsIn, RowsOut int64
 	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
-	// a condition all of RowsIn. Rows that the filters were found to drop before are not
-	// examined, and not counted unless CountNulls is set.
+	// a condition it equals RowsIn. Rows that the filters drop first are not tested, and
+	// are counted only with CountNulls.
 	RowsWhere        int64
 	KeysNull         int64 // rows with a NULL in the first filter's key
 	RowGroups        int64

@@ -17,8 +17,8 @@ type Output struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
 	// "-" for Stdout.
 	Name string
-	// Stdout is required with the name "-". It has what was written before an error: no one
-	// else may see it as an output until then.
+	// Stdout is required with the name "-". After an error it has part of an output, which
+	// must not be used.
 	Stdout io.Writer
 	Store  storage.Storage // nil: the local file system
 	// Format is Parquet, ArrowFile or, except in a directory, CSV, TSV or NDJSON, compressed if
@@ -42,11 +42,11 @@ type Output struct {
 	// TargetSize is the size in bytes that files of a directory should have; 0: one file
 	// for each input. Inputs in one directory, with the same schema and codec, then share
 	// files, in order: a file that has TargetSize bytes is followed by another one, which
-	// is named after the first input in it. The rows of an input stay together, except
-	// that a row group may have the last of one input and the first of the next. Of
-	// Parquet files, size is that of the pages; of Arrow files, that of the values.
+	// is named after the first input in it. Rows keep the order of inputs; one row group
+	// may have rows of two. The size is that of a Parquet file's pages, or of an Arrow
+	// file's values.
 	TargetSize int64
-	// WriteEmpty writes a file without rows for an input of which no row is in the output;
+	// WriteEmpty writes a file without rows for an input that has no row in the output;
 	// otherwise a directory has no file for it. With TargetSize, inputs that would share a
 	// file get one together.
 	WriteEmpty bool
@@ -54,16 +54,16 @@ type Output struct {
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
 	Require dataset.Require
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
-	// until their row group is complete; 0: no limit. Others wait in TempDir;
+	// until their row group is complete; 0: no limit. Further pages wait in TempDir;
 	// empty: os.TempDir. The output's bytes are the same.
 	Memory  int64
 	TempDir string
 }
 
 // WriteScan writes the rows of the pieces that pass the scanner. logs are all files of the
-// log, whatever the shard. The output records what its rows are and, if the scanner has one
-// filter, which they have passed. An output that exists is an error that wraps
-// fs.ErrExist, unless Force is set.
+// log, whatever the shard. The output records what its rows are and, if the scanner has just
+// one filter, that filter. An output that exists is an error that wraps fs.ErrExist, unless
+// Force is set.
 //
 // After an error nothing of a single file is visible; it appears whole or not at all. A
 // directory does not: files that were complete by then stay, without _SUCCESS, which comes
@@ -77,9 +77,8 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 var (
 	// ErrNoData means that a file has no format that can be read.
 	ErrNoData = source.ErrNoData
-	// ErrRequire is that of rows that do not meet the conditions of an Output or a join.
+	// ErrRequire means that rows do not meet the conditions of an Output or a join.
 	ErrRequire = output.ErrRequire
-	// ErrOutdated is wrapped by the error of a file that is not the one that a list of
-	// inputs describes.
+	// ErrOutdated means that a file is not the one that a list of inputs describes.
 	ErrOutdated = inputs.ErrOutdated
 )

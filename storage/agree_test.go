@@ -105,7 +105,7 @@ func TestFSRefuses(t *testing.T) {
 	}
 }
 
-// Memory and FS list what local files list, by code of their own.
+// Memory and FS, which list with their own code, list the same as local files.
 func TestListsAgree(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -167,8 +167,8 @@ func TestListsAgree(t *testing.T) {
 	}
 }
 
-// Names that a pattern matches but that are markers are not looked at: a lock of an editor is
-// a link to nothing, and temporary files come and go.
+// Markers are not examined even if a pattern matches their names: a lock of an editor is a link
+// to nothing, and temporary files come and go.
 func TestMarkersAreNotLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -196,7 +196,7 @@ func TestMarkersAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// What newcomers name first in an fs.FS is a path of the system.
+// A path of the system, which newcomers try first, is not in an fs.FS; the error says so.
 func TestFSNames(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a.csv"), "a")

@@ -18,7 +18,7 @@ import (
 
 // FS returns a source of the files of a file system, such as an embed.FS or an [os.Root]'s.
 // Names are paths with slashes, see [fs.ValidPath]; patterns, markers, links and tables are
-// as of [Local].
+// treated as by [Local].
 //
 // Files must have the method ReadAt, as those of package embed and of the operating system
 // do; those of zip archives do not. The identity of a file is its size and modification
@@ -94,7 +94,7 @@ func (s fsSource) ListManifests(ctx context.Context, name string) ([]Object, []s
 	return list(ctx, s, name)
 }
 
-// Tree is that of [Storage].
+// Tree is [Storage].Tree.
 func (s fsSource) Tree(ctx context.Context, dir string) (objects []Object, err error) {
 	root := path.Clean(dir)
 	if !fs.ValidPath(root) {

@@ -20,8 +20,8 @@ import (
 // finder is how a storage finds what names stand for.
 type finder interface {
 	Stat(ctx context.Context, name string) (Object, error)
-	// match yields those objects and directories that a pattern without ** matches whose
-	// names, with slashes, are wanted. Others are not looked at: a marker may be a link to
+	// match yields the objects and directories that match a pattern without ** and whose
+	// names, with slashes, are wanted. It does not examine others: a marker may be a link to
 	// nothing, or a temporary file that is gone by now. An error ends it.
 	match(ctx context.Context, pattern string, wanted func(name string) bool) iter.Seq2[Object, error]
 	// walk returns the data below a directory, with Rels below it, and the directories of
@@ -132,13 +132,13 @@ func beside(ctx context.Context, in finder, pattern string) (objects []Object, m
 	return objects, manifests, nil
 }
 
-// inDirectory returns the error of what is no regular file in a directory that is read.
+// inDirectory returns the error of an entry of a directory that is not a regular file.
 func inDirectory(name string, is fs.FileMode) error {
 	return faults.Unsupported(fault.At{File: name}, "%s in a directory that is read; want regular files", kindOf(is)).
 		WithHint("name the files by a pattern, or begin its name with _ or .")
 }
 
-// kindOf names the type of what is not a regular file.
+// kindOf names the type of something other than a regular file.
 func kindOf(m fs.FileMode) string {
 	switch {
 	case m&fs.ModeNamedPipe != 0:

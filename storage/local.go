@@ -59,7 +59,7 @@ func (local) walk(ctx context.Context, dir string) ([]Object, []string, error) {
 	return walkFiles(ctx, osFiles{}, dir)
 }
 
-// isLocal refuses URLs, which would do as file names, and empty names.
+// isLocal refuses empty names, and URLs, although these are valid file names.
 func isLocal(name string) error {
 	if name == "" {
 		return errors.New("a file with an empty name: want its path")

@@ -15,8 +15,8 @@ var _ Mapper = (*localReader)(nil)
 
 func openFile(name string) (file, error) { return openMode(name, syscall.O_RDONLY, 0) }
 
-// openMode is [os.OpenFile] without the attempts to make the system tell when a regular file can
-// be read or written: five calls, where a log has many files.
+// openMode is [os.OpenFile] without five system calls that try to poll the file, which is of no
+// use for a regular file and slow for a log of many files.
 func openMode(name string, flags int, mode fs.FileMode) (*os.File, error) {
 	for {
 		fd, err := syscall.Open(name, flags|syscall.O_CLOEXEC, uint32(mode))
@@ -51,8 +51,8 @@ func (l *localReader) Map() ([]byte, func() error, error) {
 	return b, unmap, nil
 }
 
-// ReadAll fills b with all bytes of the file, of which the size is that of b. Like Map it
-// returns an error if the file has changed.
+// ReadAll fills b, which has the size of the file, with its bytes. Like Map it returns an
+// error if the file has changed.
 func (l *localReader) ReadAll(b []byte) error {
 	f, err := l.another()
 	if err != nil {

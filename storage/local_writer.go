@@ -93,8 +93,8 @@ func (w *localWriter) Commit(replace bool) error {
 	return settle()
 }
 
-// CommitLater is Commit, but the name is sure to survive a crash only after settle, one call of
-// which is enough for all files in a directory.
+// CommitLater is Commit, but the name is sure to survive a crash only after settle. One call of
+// settle is enough for all files in a directory.
 func (w *localWriter) CommitLater(replace bool) (settle func() error, err error) {
 	if err := w.Rest(); err != nil {
 		return nil, err

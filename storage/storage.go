@@ -78,7 +78,7 @@ type Object struct {
 	// opened; fs.ModeDir: a directory.
 	Type fs.FileMode
 	// Found is true if List found the object in a directory, so that it may be
-	// something else than data.
+	// something other than data.
 	Found bool
 }
 
@@ -120,7 +120,7 @@ type Storage interface {
 	// directories. It follows no links. If there is no such directory, the
 	// result is empty.
 	Tree(ctx context.Context, dir string) ([]Object, error)
-	// Create begins an object. Nobody sees it under its name before Commit.
+	// Create begins an object. It is not visible under its name before Commit.
 	Create(ctx context.Context, name string, o CreateOptions) (Writer, error)
 	// Delete removes an object if it still has the identity, or whatever its
 	// content is if o has none. The error wraps fs.ErrNotExist if it is not
@@ -221,7 +221,7 @@ type Resolver interface {
 }
 
 // ManifestLister is implemented by sources that see, while they list, which directories are
-// outputs, so that one that lacks rows is not read.
+// outputs, so that an incomplete one is not read.
 type ManifestLister interface {
 	// ListManifests is List. It also returns the directories of manifests, as
 	// out.bloomjoin, of directories that are listed; also with ErrNoFiles.

@@ -17,7 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 )
 
-// files are those of the operating system, or of an fs.FS.
+// files is the file system of the operating system, or an fs.FS.
 type files interface {
 	stat(name string) (fs.FileInfo, error)
 	readDir(name string) ([]fs.DirEntry, error)
@@ -27,7 +27,7 @@ type files interface {
 	same(first, now fs.FileInfo) bool // as far as can be told without a name and an identity
 }
 
-// osFiles are those of the operating system.
+// osFiles is the file system of the operating system.
 type osFiles struct{}
 
 func (osFiles) stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }

@@ -2,14 +2,13 @@
 //
 //	go run ./snappy -out ../internal/snappy/steps_amd64.s -stubs ../internal/snappy/steps_amd64.go -pkg snappy
 //
-// A step of the decoder is an optional literal of at most 32 bytes and then one
-// copy, with one branch, which is rarely taken: blocks are made of
-// short elements whose kinds no processor predicts. What else an element may be is
-// out of line. The package's comment says why no step reads or writes outside of
-// the slices; the constants below are its figures.
+// A step of the decoder is an optional literal of at most 32 bytes and then one copy. Its only
+// branch is rarely taken, since no processor predicts the kinds of short elements; other
+// elements are out of line. The comment of package internal/snappy says why no step reads or
+// writes outside of the slices; the constants below are its figures.
 //
-// A step waits for its own chain of look-ups most of the time. So there are functions for
-// several blocks, which take one step of each in turn.
+// Most of the time a step waits for its own chain of look-ups. Functions for several blocks
+// therefore take one step of each in turn.
 package main
 
 import (
@@ -22,34 +21,34 @@ import (
 
 const (
 	maxIn     = 38    // the most input that a step uses: 1 + 32 of a literal, 5 of a copy
-	reachIn   = 98    // and reads: 1 + 32, then 1 + 64 of a literal out of line
+	reachIn   = 98    // the most that it reads: 1 + 32, then 1 + 64 of a literal out of line
 	maxOut    = 96    // the most output that it makes: 32 of a literal, 64 of a copy
-	reachOut  = 127   // and writes: 32, then 63 + 32 of a copy that overlaps
+	reachOut  = 127   // the most that it writes: 32, then 63 + 32 of a copy that overlaps
 	window    = 65535 // the largest offset of a copy-1 or copy-2
-	rareEvery = 256   // bytes of output for each copy out of line, on average, below which a step with them in line is faster
-	rareFirst = 16    // such copies that may be closer to each other
+	rareEvery = 256   // if copies out of line are closer on average, in bytes of output, steps with them in line are faster
+	rareFirst = 16    // copies out of line that may be closer at first
 )
 
 // tables are read at the tag, a byte whose lower two bits are the kind of element.
 // The last two are read at an offset below 16.
 const (
-	masks       = 0                   // uint32: which bits of the bytes behind the tag belong to the offset
+	masks       = 0                   // uint32: which bits of the bytes after the tag belong to the offset
 	bases       = masks + 256*4       // int64: what the negated offset is if those bits are all set, for the wide step
-	leanBases   = bases + 256*8       // int64: and for the lean step, which takes copy-4s out of line
+	leanBases   = bases + 256*8       // int64: the same for the lean step, which takes copy-4s out of line
 	longLengths = leanBases + 256*8   // int32: the negated length, for the long step
-	lengths     = longLengths + 256*4 // int32: and for those that take long copies out of line
+	lengths     = longLengths + 256*4 // int32: the same for the other steps, which take long copies out of line
 	patterns    = lengths + 256*4     // 16 bytes: which byte of an offset's repeats is where
 	strides     = patterns + 16*16    // byte: the largest multiple of the offset in 16
 )
 
-// Figures that lead out of line:
+// Numbers that make a step branch out of line:
 const (
 	longCopy = 1 << 30 // subtracted from the negated lengths of copies of more than 32 bytes: above any offset in an output
 	ofText   = 1 << 31 // the mark of literals: their negated length, negated
 	farCopy  = 1 << 40 // the lean step's bases of copy-4s: all other negated offsets are below 1
 )
 
-// ofTag returns a tag's entries: which bits behind it belong to the offset, what the
+// ofTag returns a tag's entries: which bits after it belong to the offset, what the
 // negated offset is if these are all set, and the negated length.
 func ofTag(tag int) (mask uint32, base int64, length int32) {
 	length = -int32(1 + tag>>2)
@@ -108,7 +107,7 @@ type decoder struct {
 	tab, count         reg.GPVirtual // the tables; steps until the ends are looked at again
 	tag, minus, length reg.GPVirtual // of a step's copy: its tag, negated offset and negated length
 	blocks             []place
-	ahead              bool // the tag behind a copy is taken from the bytes loaded with the copy's: less to wait for, more to do
+	ahead              bool // the tag after a copy is taken from the bytes loaded with the copy: shorter waits, more instructions
 }
 
 // place is where one of the blocks is.
@@ -117,14 +116,12 @@ type place struct {
 	in, out reg.GPVirtual // the positions in input and output
 	next    reg.GPVirtual // the tag at in, if the decoder is ahead
 
-	start, inEnd, outEnd  Mem // the output's start; the ends, less what a step reaches beyond what it uses
-	leanFrom, isLong      Mem // where lean steps begin; whether long ones take the place of the others
-	farCopies, longCopies Mem // below which output there have been many of them
+	start, inEnd, outEnd  Mem // the output's start; the ends, less what a step accesses but does not use
+	leanFrom, isLong      Mem // where lean steps begin; whether long ones replace the others
+	farCopies, longCopies Mem // the output positions below which such copies have been frequent
 }
 
-// kind is that of a step. The lean one knows that no source is before the output's start, and has
-// copy-4s out of line. The wide one compares, and has them in line. Both move 32 bytes, and
-// have longer copies out of line; the long one is wide, and moves 64.
+// kind is the kind of a step, see the comment of package internal/snappy.
 type kind string
 
 const (
@@ -145,13 +142,13 @@ func move(src, dst Mem) {
 	VMOVDQU(y, dst)
 }
 
-// step emits a step of a block, and returns what of it is out of line.
+// step emits a step of a block, and returns a function that emits its part out of line.
 func (d *decoder) step(b *place, k kind) (late func()) {
 	in, out, x, label := b.in, b.out, d.minus, string(k)+b.name
 
-	// The literal, of which 32 bytes are always moved. The bytes of its copy are
-	// loaded as if it were one; if it is none, the conditional moves take that
-	// back. What is neither (tag & 0x83 != 0) counts as the copy's tag.
+	// The literal. As if there were one of at most 32 bytes, 32 bytes are moved, and the copy
+	// after the literal is loaded. If there is none (tag & 0x83 != 0), conditional moves take
+	// that back, and the tag counts as the copy's.
 	next, size, in2 := b.next, GP64(), GP64()
 	if !d.ahead {
 		next = GP64()
@@ -199,7 +196,7 @@ func (d *decoder) step(b *place, k kind) (late func()) {
 	}
 	ADDQ(d.table(base, d.tag, 8), x)
 	MOVLQSX(d.table(length, d.tag, 4), d.length)
-	CMPQ(x, d.length) // above: it overlaps, or is left out of line
+	CMPQ(x, d.length) // above: the copy overlaps, or is out of line
 	JGT(LabelRef(other))
 	d.copy(b, k, k == long)
 	SUBQ(d.length, out)
@@ -212,7 +209,7 @@ func (d *decoder) step(b *place, k kind) (late func()) {
 	}
 }
 
-// odd emits what is out of line in a lean or wide step. All else is in slow.
+// odd emits the part of a lean or wide step that is out of line. slow has the rest.
 func (d *decoder) odd(b *place, k kind, label string) {
 	Label(label + "odd")
 	if k == lean {
@@ -236,7 +233,7 @@ func (d *decoder) odd(b *place, k kind, label string) {
 	}
 }
 
-// rare counts a copy that is out of line, and jumps behind the step unless there have been many.
+// rare counts a copy that is out of line, and jumps to the end of the step unless these are frequent.
 func (d *decoder) rare(b *place, counter Mem, stepped string) {
 	s := GP64()
 	MOVQ(counter, s)
@@ -246,7 +243,7 @@ func (d *decoder) rare(b *place, counter Mem, stepped string) {
 	JCC(LabelRef(stepped))
 }
 
-// passLiteral moves behind a literal. The flags say "equal" if there is one.
+// passLiteral moves past the literal, if there is one. The flags then say "equal".
 func (d *decoder) passLiteral(b *place, next, size, in2 reg.GPVirtual, there Mem) {
 	LEAQ(there, in2)
 	LEAQ(Mem{Base: b.out, Index: size, Scale: 1, Disp: 1}, size)
@@ -255,8 +252,8 @@ func (d *decoder) passLiteral(b *place, next, size, in2 reg.GPVirtual, there Mem
 	CMOVQEQ(size, b.out)
 }
 
-// peek finds the tag behind the copy: the third, fourth or, of copy-4s, sixth byte from the
-// copy's. It is known before the copy is done.
+// peek finds the tag after the copy before the copy is done. Counted from the copy's own tag it
+// is the third, fourth or, after a copy-4, sixth byte.
 func (d *decoder) peek(next reg.GPVirtual, far bool) {
 	third, sixth, kind := GP64(), GP64(), GP64()
 	MOVL(d.minus.As32(), third.As32())
@@ -294,7 +291,7 @@ func (d *decoder) copy(b *place, k kind, long bool) {
 	}
 }
 
-// advance moves behind the copy's tag and offset; far: of a copy-4, too.
+// advance moves past the copy's tag and offset. far: it may be a copy-4.
 func (d *decoder) advance(b *place, far bool) {
 	ANDL(Imm(3), d.tag.As32())
 	if !far {
@@ -303,11 +300,11 @@ func (d *decoder) advance(b *place, far bool) {
 	}
 	LEAQ(Mem{Base: b.in, Index: d.tag, Scale: 1, Disp: 2}, b.in)
 	CMPL(d.tag.As32(), Imm(3))
-	SBBQ(Imm(0), b.in) // one byte less but for a copy-4
+	SBBQ(Imm(0), b.in) // one byte less, except for a copy-4
 }
 
-// copy4 emits a copy-4 that a lean step met. If there have been many, the rest of the blocks
-// is left to wide steps, unless the function returns before.
+// copy4 emits the copy-4 of a lean step. If these are frequent, all further steps are wide until
+// the function returns.
 func (d *decoder) copy4(b *place, stepped string) {
 	x, s := d.minus, GP64()
 	Label("copy4" + b.name)
@@ -334,8 +331,8 @@ func (d *decoder) copy4(b *place, stepped string) {
 	JMP(LabelRef("outer"))
 }
 
-// slow emits what the second half of a step may be besides. All ends at
-// outer, where the ends are looked at again, or at stop.
+// slow emits everything else that the second half of a step may be. It ends at outer, which
+// limits the number of steps again, or at stop.
 func (d *decoder) slow(b *place) {
 	out, x := b.out, d.minus
 	s, y := GP64(), YMM()
@@ -353,7 +350,7 @@ func (d *decoder) slow(b *place) {
 	JGT(LabelRef(at("pattern")))
 	CMPQ(x, I8(-32))
 	JLT(LabelRef(at("apart")))
-	// An offset of 16 to 32: the same 32 bytes every offset bytes, each time over the surplus of the last.
+	// An offset of 16 to 32: store the same 32 bytes every offset bytes, each time over the surplus of the last.
 	VMOVDQU(behind(s, 0), y)
 	NEGQ(x)
 	MOVQ(x, s)
@@ -365,7 +362,7 @@ func (d *decoder) slow(b *place) {
 	SUBQ(d.length, out)
 	JMP(LabelRef(at("next")))
 
-	Label(at("pattern")) // An offset below 16: its bytes as often as 16 have room for.
+	Label(at("pattern")) // An offset below 16: store its bytes as often as they fit into 16.
 	VMOVDQU(behind(s, 0), y.AsX())
 	NEGQ(x)
 	MOVBQZX(d.table(strides, x, 1), s)
@@ -430,8 +427,8 @@ func (d *decoder) literal(b *place) {
 	JMP(LabelRef("outer"))
 }
 
-// limit lowers the count to the steps of so many bytes that fit between here and there, which
-// are less than 2 GiB apart. If none does, the block is at its end.
+// limit lowers the count to the number of steps of each bytes that fit between here and there,
+// which are less than 2 GiB apart. If none fits, the block is at its end.
 func (d *decoder) limit(b *place, here reg.GPVirtual, there Mem, each uint64) {
 	n := GP64()
 	MOVQ(there, n)
@@ -482,8 +479,8 @@ func decode(tab Mem, n int) {
 	name := fmt.Sprintf("decode%d", n)
 	TEXT(name, NOSPLIT, "func(s *uint64) int") // states, a type that avo does not know
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s decodes elements of %d blocks in turns until one block needs the caller: the", name, n),
-		"result is twice its number, and one more if an end of it is too near for a step.")
+	Doc(fmt.Sprintf("%s decodes elements of %d blocks in turns until one needs the caller. The result is", name, n),
+		"twice its index, plus one if it has too little input or output left for a step.")
 	d := &decoder{tab: GP64(), count: GP64(), tag: GP64(), minus: GP64(), length: GP64(), ahead: n < 3}
 	LEAQ(tab, d.tab)
 	p := Load(Param("s"), GP64()).(reg.GPVirtual)
@@ -491,7 +488,7 @@ func decode(tab Mem, n int) {
 		d.load(p, i)
 	}
 
-	// As many steps as no end can forbid.
+	// As many steps as surely fit.
 	Label("outer")
 	MOVQ(U32(1<<30), d.count)
 	for _, b := range d.blocks {
@@ -532,7 +529,7 @@ func decode(tab Mem, n int) {
 	d.leave()
 }
 
-// loop emits count steps of each block. It returns what is out of line.
+// loop emits count steps of each block. It returns functions that emit the parts out of line.
 func (d *decoder) loop(label string, k kind) (late []func()) {
 	Label(label)
 	for _, b := range d.blocks {

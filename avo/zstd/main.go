@@ -2,7 +2,7 @@
 //
 //	go run ./zstd -out ../internal/zstd/steps_amd64.s -stubs ../internal/zstd/steps_amd64.go -pkg zstd
 //
-// The package's comment says what they do, and why they touch nothing outside of the slices.
+// The comment of package internal/zstd says what they do, and why they touch nothing outside of the slices.
 package main
 
 import (
@@ -35,14 +35,13 @@ const (
 	left     = out + 8         // sequences
 	litEnd   = left + 8        // the end of the literals
 	outStart = litEnd + 8      // the output's start
-	outSafe  = outStart + 8    // the last place where a step may begin: it writes beyond its own output
+	outSafe  = outStart + 8    // the last place where a step may begin: it writes more than its own output
 	inSafe   = outSafe + 8     // the least bit position where a step may begin: it reads ahead of itself
 	pending  = inSafe + 8      // a sequence that is decoded and not executed: literal length, match length, offset
 	history  = pending + 3*8   // the last three offsets, as uint32
 )
 
-// An entry of a table of sequences: the base, the next state less its bits, the number of
-// these, and that of the bits that are added to the base.
+// The fields of an entry in a table of sequences, see entry in internal/zstd.
 const (
 	base  = 0
 	next  = 4
@@ -85,8 +84,8 @@ func move(src, dst Mem) {
 	VMOVDQU(Y0, dst)
 }
 
-// literals emits the loop for a number of streams. Each round decodes symbols of each and
-// then loads their bits again.
+// literals emits the loop for a number of streams. Each round decodes a number of symbols of
+// each stream and then loads its next bits.
 func literals(streams, width, symbols int) {
 	TEXT(fmt.Sprintf("literals%d_%d", streams, width), NOSPLIT, "func(l *uint64)")
 	Pragma("noescape")
@@ -154,7 +153,7 @@ func load() {
 
 func used() { LEAQ(indexed(bit, shift, 1, -56), bit) }
 
-// sequences emits the loop. Where more than 56 bits may be one sequence's, they are loaded twice.
+// sequences emits the loop. With twice, bits are loaded twice, for sequences of more than 56 bits.
 func sequences(name string, twice bool) {
 	TEXT(name, NOSPLIT, "func(s *uint64) int")
 	Pragma("noescape")
@@ -204,8 +203,8 @@ func sequences(name string, twice bool) {
 	}
 	used()
 
-	// The literals, and the offset: code 4 and more is new, and 1 to 3 are those of history, or
-	// one later without literals.
+	// The literals and the offset. Codes from 4 on are new offsets; 1 to 3 are those in history,
+	// counted from one later if there are no literals.
 	move(at(from, 0), at(to, 0))
 	LEAL(at(code, -3), size)
 	VPINSRD(Imm(3), size, X1, X1)
@@ -287,7 +286,7 @@ func sequences(name string, twice bool) {
 	JCS(LabelRef("longloop"))
 	JMP(LabelRef("next"))
 
-	// An offset below 32: 0 stands for the one that only the caller works out.
+	// An offset below 32. The caller computes the one for which 0 stands.
 	Label("near")
 	TESTL(size, size)
 	JEQ(LabelRef("pend"))

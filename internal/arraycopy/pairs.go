@@ -71,7 +71,7 @@ func (w *pairWriter) begin(f *source.File, read []int) {
 
 // write emits the pairs of the rows of a record, which are those of a selection.
 func (w *pairWriter) write(rec arrow.Record, s *rows.Selection, emit func(arrow.Record) error) error {
-	sizes := func(int) int64 { return 0 } // rows that stand once are no larger than the input
+	sizes := func(int) int64 { return 0 } // rows that are not repeated are no larger than the input
 	if s.Times != nil {
 		var err error
 		if sizes, err = arrowparquet.RowSizes(rec); err != nil {
@@ -174,8 +174,8 @@ func (w *pairWriter) ofLog(col arrow.Array, log []int) (a arrow.Array, err error
 	return take.Plain(w.mem, a)
 }
 
-// Unmatched returns rows of the table without a log row as rows of the answer for a log file:
-// in batches, each of which the caller releases.
+// Unmatched passes rows of the table without a log row to emit, as rows of the answer for a log
+// file, in batches. emit releases them.
 func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.Table, unmatched []uint32, emit func(arrow.Record) error) error {
 	schema, columns, least, most := p.Schema(f), p.Columns(f), int64(0), batchBytesOf(f.InFlight())
 	for _, f := range schema.Fields() {

@@ -29,7 +29,7 @@ import (
 type Rows struct {
 	Piece  int // position among the pieces that were read
 	Record arrow.Record
-	Kept   int64 // rows of the log that this batch or one after it has, and no earlier one
+	Kept   int64 // kept rows of the log that no earlier batch has counted
 }
 
 // made is what a worker makes.

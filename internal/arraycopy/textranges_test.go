@@ -137,7 +137,7 @@ func TestTextRangesInOrder(t *testing.T) {
 	}
 }
 
-// Line numbers count from the start of the file, whoever reads the line.
+// Line numbers count from the start of the file, whichever worker reads the line.
 func TestTextRangesNumberLines(t *testing.T) {
 	content := "id,b\n" + strings.Repeat("1,\"\n\"\n", 100) + "x,2\n" + strings.Repeat("3,4\n", 200)
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), content)
@@ -206,13 +206,13 @@ func TestTextRangesWithLongLines(t *testing.T) {
 	}
 }
 
-// Of text over a network each byte is announced, and read about once; CSV is not divided,
+// Each byte of text over a network is announced, and read about once; CSV is not divided,
 // since the quotes before a row group would have to be read.
 func TestTextRangesFar(t *testing.T) {
 	dir := t.TempDir()
 	for name, divided := range map[string]bool{"a.ids": true, "a.ndjson": true, "a.csv": false} {
 		rows := 200_000
-		if name == "a.ids" { // whose lines are short
+		if name == "a.ids" { // its lines are short
 			rows = 320_000
 		}
 		path := sourcetest.Put(t, filepath.Join(dir, name), rowText(map[string]dataset.Format{"a.ids": dataset.Lines, "a.ndjson": dataset.NDJSON, "a.csv": dataset.CSV}[name], rows))

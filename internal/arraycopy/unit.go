@@ -23,15 +23,15 @@ import (
 type unit interface {
 	// passing returns the rows to keep; in a scan of pairs, with their partners.
 	passing(ctx context.Context) (*rows.Selection, error)
-	// read yields the columns to keep of the rows, in order, each as often as it stands in
-	// the row group. A record is valid until the next one.
+	// read yields the columns to keep of the rows, in order, without repeating a row. A
+	// record is valid until the next one.
 	read(ctx context.Context, s *rows.Selection) iter.Seq2[arrow.Record, error]
 }
 
 // worker makes records of the rows that pass, in one goroutine.
 type worker struct {
 	scanner *keyscan.Scanner
-	pairs   *tables.Pairs // nil: rows that pass stand once
+	pairs   *tables.Pairs // nil: no row is repeated
 	beside  *pairWriter   // of pairs
 	way     tasks.Flight
 	checks  []keyscan.Check

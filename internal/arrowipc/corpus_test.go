@@ -247,8 +247,8 @@ func oracle(b []byte, stream bool) (recs []arrow.Record, err error) {
 // those with unsupported features, and arrow/go reads the same.
 func TestCorpusIntegration(t *testing.T) {
 	unsupported := []string{"bigendian"}
-	// Converted layouts, which the oracle lacks or reads as another type: the file
-	// and the stream must agree. TestPlainLayouts checks values.
+	// Converted layouts, which the oracle does not know or reads as another type: the
+	// file and the stream must agree. TestPlainLayouts checks values.
 	plain := []string{"generated_decimal32", "generated_decimal64", "generated_list_view"}
 	read, refused := 0, 0
 	for _, f := range corpusFiles(t, "arrow-ipc-stream/integration/*/*") {

@@ -173,7 +173,7 @@ func (p *pass) metadata() ([]byte, error) {
 	if err := fits(p.at, "a message's metadata", int64(n), p.memory); err != nil {
 		return nil, err
 	}
-	// Grows as bytes arrive, because n is not trusted.
+	// The buffer grows as bytes arrive, because n is not trusted.
 	meta, err := io.ReadAll(io.LimitReader(p.r, int64(n)))
 	p.count(int64(len(meta)))
 	if err == nil && len(meta) < int(n) {

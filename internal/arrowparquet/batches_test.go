@@ -116,7 +116,7 @@ func mixed(rng *rand.Rand, rows int) arrow.Record {
 		}
 		return words[rng.IntN(20)]
 	}
-	nulls := []int{1, 2, 20, 1000}[rng.IntN(4)] // one value in so many is NULL
+	nulls := []int{1, 2, 20, 1000}[rng.IntN(4)] // one in this number of values is NULL
 	var add func(b array.Builder)
 	add = func(b array.Builder) {
 		if rng.IntN(nulls+1) == 0 {
@@ -299,7 +299,7 @@ func TestWideRowAmongOthers(t *testing.T) {
 	}
 }
 
-// Pages that are larger than the footer says make batches of the wanted size all the same.
+// Batches have the wanted size even if pages are larger than the footer says.
 func TestPagesLargerThanTheFooterSays(t *testing.T) {
 	const rows, size = 20_000, 1 << 20
 	rng := rand.New(rand.NewPCG(1, 1))

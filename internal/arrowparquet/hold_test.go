@@ -21,7 +21,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-// heldTypes are types of which Parquet lacks some, or stores them with other values.
+// heldTypes are types of all kinds, also ones that Parquet does not have or stores with other
+// values.
 func heldTypes() []arrow.DataType {
 	p, f, b := arrow.PrimitiveTypes, arrow.FixedWidthTypes, arrow.BinaryTypes
 	flat := []arrow.DataType{
@@ -142,9 +143,8 @@ func appendRandom(b array.Builder, rng *rand.Rand, nulls float64) {
 	}
 }
 
-// TestHolder: what a holder keeps of an array becomes the same array again, of every type,
-// with NULLs at every depth, from whole arrays and slices, in any number of pages; and with
-// NULL for a row that is not there.
+// TestHolder: an array that a holder keeps becomes the same array again: of every type, with
+// NULLs at every depth, whole or a slice, in any number of pages. A missing row becomes NULL.
 func TestHolder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i, dt := range heldTypes() {

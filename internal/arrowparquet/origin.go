@@ -34,7 +34,7 @@ const (
 	fbLargeList = 21
 )
 
-// storedSchema is a stored Arrow schema. What [visit] reads can be read of its fields without error.
+// storedSchema is a stored Arrow schema. Reads of its fields that [visit] has made cannot fail.
 type storedSchema struct {
 	fields   []flat.Field
 	metadata []meta.KeyValue
@@ -77,7 +77,7 @@ func storedPairs(pairs iter.Seq2[string, string]) (list []meta.KeyValue) {
 	return list
 }
 
-// visit reads what is read of a field later, so that its offsets are checked.
+// visit makes all reads of a field that later code makes, to check its offsets.
 func visit(f flat.Field) {
 	kind, typ := f.Type()
 	for i, s := range typeSlots[kind] {

@@ -213,7 +213,7 @@ func (s *varSink[O]) add(p *parquet.Page, dict *parquet.Dictionary) error {
 	}
 	ends := offsetsIn[O](s.offsets.extend(p.NonNull * offsetSize[O]()))
 	end := s.bytes.n
-	if s.seen += p.NonNull; s.seen < s.values && end+size > s.bytes.mem.Cap() { // expect a little more than as much for each of the others
+	if s.seen += p.NonNull; s.seen < s.values && end+size > s.bytes.mem.Cap() { // expect the others to be slightly larger on average
 		s.bytes.mem.Reserve(int(float64(end+size) * min(1.05*float64(s.values)/float64(s.seen), 4)))
 	}
 	parquet.CopyBytes(p, dict, s.bytes.extend(size), ends, end)
@@ -223,7 +223,7 @@ func (s *varSink[O]) add(p *parquet.Page, dict *parquet.Dictionary) error {
 func (s *varSink[O]) spread(at []uint32, n int) {
 	first := s.offsets.n/offsetSize[O]() - len(at) - 1
 	s.offsets.extend((n - len(at)) * offsetSize[O]())
-	b := offsetsIn[O](s.offsets.mem.Bytes()[:s.offsets.n])[first:] // the end of what was before, and then of each slot
+	b := offsetsIn[O](s.offsets.mem.Bytes()[:s.offsets.n])[first:] // the start of the first slot, then the end of each
 	for v := len(at) - 1; v >= 0; v-- {
 		to := int(at[v])
 		end := b[v+1]

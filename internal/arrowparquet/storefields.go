@@ -22,10 +22,10 @@ type StoredField struct {
 	// Field is the column. Its metadata about annotations and field ids is not
 	// stored, because the Parquet schema has them.
 	Field arrow.Field
-	// Stored, if not empty, is a schema that a file of the column has (see
-	// [Parquet.StoredSchema]), and At the column's position there. Then it is stored as
-	// it is described there, except that it is nullable if Field is. The description
-	// may have more than Field: types that Go's Arrow library lacks, seconds,
+	// Stored, if not empty, is the stored schema of a file with the column (see
+	// [Parquet.StoredSchema]), and At is the column's position in it. The column is then
+	// stored as described there, except that it is nullable if Field is. The description
+	// may say more than Field: types that Go's Arrow library does not have, seconds,
 	// dictionaries.
 	Stored string
 	At     int
@@ -78,8 +78,8 @@ type typeSlot struct {
 	empty int32 // value of an empty slot
 }
 
-// typeSlots are the slots of each member of the Type union in Arrow's Schema.fbs. It
-// lacks unions, which Parquet cannot hold.
+// typeSlots are the slots of each member of the Type union in Arrow's Schema.fbs, except
+// unions, which Parquet cannot hold.
 var typeSlots = map[byte][]typeSlot{
 	1: {}, 4: {}, 5: {}, 6: {}, // null, binary, utf8, bool
 	2:           {{'i', 0}, {'b', 0}}, // int
@@ -258,9 +258,10 @@ func (c *fieldCopier) vector(tables []flatbuffers.UOffsetT) flatbuffers.UOffsetT
 	return c.b.EndVector(len(tables))
 }
 
-// Infer returns the fields of columns with the given Parquet schema, and metadata of
-// the file, as readers have them that know nothing else: without metadata, INT96 in
-// nanoseconds. A field that says more, as the unit of a duration, is returned as it is.
+// Infer returns the Arrow fields that a reader would infer from the Parquet schema and the
+// file's metadata: without metadata of their own, INT96 in nanoseconds. Fields among the
+// given ones that say more, such as the unit of a duration, are returned as they are; more
+// reports whether there are any.
 func Infer(schema []meta.Element, md []meta.KeyValue, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
 	f, err := parquet.SchemaFile(schema, "")
 	if err != nil {

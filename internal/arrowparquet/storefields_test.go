@@ -103,8 +103,8 @@ func TestStoreFields(t *testing.T) {
 	}
 }
 
-// TestStoreDamagedFields: a stored schema with any byte (unless all run, some) changed is stored in part or
-// not at all, and what is stored can be read.
+// TestStoreDamagedFields: a stored schema with a changed byte is stored in part or not at all,
+// and what is stored can be read. Short runs change only some of the bytes.
 func TestStoreDamagedFields(t *testing.T) {
 	all := storable()
 	stored, err := EncodeSchema(arrow.NewSchema(all, nil))
@@ -134,8 +134,8 @@ func TestStoreDamagedFields(t *testing.T) {
 	}
 }
 
-// TestInfer: a field that says no more than the Parquet schema has the type that other
-// readers give it; others stay.
+// TestInfer: a field that says no more than the Parquet schema gets the type that readers
+// infer; other fields stay.
 func TestInfer(t *testing.T) {
 	uuid := arrow.NewMetadata([]string{extensionKey, extensionData}, []string{"arrow.uuid", ""})
 	given := []arrow.Field{

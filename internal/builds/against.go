@@ -35,7 +35,7 @@ import (
 // known keys share with its own keys; all partial filters together know what a second
 // reading of all IDs would find. The merge looks the known keys up in the whole.
 
-// Known are good keys that a filter shall not pass.
+// Known are good keys that a filter must not pass.
 type Known struct {
 	pieces   []source.Piece
 	read     keyscan.ReadOptions

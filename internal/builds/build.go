@@ -33,7 +33,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Options are those of package filterbuild, which documents them.
+// Options are the options of a build. Package filterbuild documents them.
 type Options struct {
 	Key         string
 	Identity    []byte
@@ -71,8 +71,8 @@ type Report struct {
 	Workers int // workers that filled the filter
 	Passes  int // over the keys: 2 if they were counted first
 	Known   KnownFigures
-	// InOne is, of an intersection, how often a key passes that is in all sets but one: at most
-	// the rate of that one's filter.
+	// InOne bounds, for an intersection, the rate at which keys pass that are in all sets but
+	// one: it is the largest rate of one set's filter.
 	InOne float64
 }
 
@@ -85,7 +85,7 @@ type Figures struct {
 	Estimated bool   // Distinct is an estimate
 	Spilled   int64  // bytes of waiting keys written to disk
 	Seconds   float64
-	// Of known keys: those that are IDs, too, and those that would pass by mistake.
+	// The numbers of known keys that are also IDs, and of those that would pass by mistake.
 	KnownInSet, Exceptions uint64
 }
 

@@ -23,7 +23,7 @@ func exceptionsOf(parts []part) (*exceptions, error) {
 	return &exceptions{hashes}, err
 }
 
-// drop removes what may be a key of a filter, given its bits.
+// drop removes the hashes that a key of the filter may have, given its bits.
 func (e *exceptions) drop(bits *bloom.Filter, of *filters.Filter) {
 	if e == nil {
 		return

@@ -50,7 +50,7 @@ const (
 // called.
 type Builder struct {
 	plan    *Plan
-	spec    Spec         // the plan's, with what was found out since
+	spec    Spec         // the plan's, completed during the build
 	keys    keys.Options // of the keys that are added
 	params  bloom.Params // of the bits while they are filled; not set until the size is known
 	threads int
@@ -172,8 +172,7 @@ func (b *Builder) share(size uint64) {
 	private := min(n, min(privateMost, room)/size)
 	ranges := min(n, (room-size)/bufferLeast)
 	if b.spec.exact() {
-		// A set is given up when it costs as much as the bits, which are then
-		// filled from it: for a moment there are both.
+		// A set that outgrows the bits is converted, so both exist for a moment.
 		private, ranges = min(private, room/(2*size)), min(ranges, (room-size)/(2*size))
 	}
 	switch {
@@ -420,7 +419,7 @@ func (b *Builder) union() (*partial, error) {
 		rest[0].part, rest = nil, rest[1:]
 	}
 	if b.pool == nil || b.pool.filter == nil {
-		all.pool = nil // if it turns into bits now, they are its own
+		all.pool = nil // if it turns into bits now, it does not share them
 		return all, nil
 	}
 	if err := all.flush(); err != nil {

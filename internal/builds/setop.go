@@ -35,7 +35,7 @@ const (
 // were folded to a common size.
 const foldLimit = 2
 
-// Combine is what package filterbuild has under this name.
+// Combine is filterbuild.Combine.
 func Combine(ctx context.Context, op SetOp, operands ...*filters.Filter) (*filters.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.Combine")
 	if err := op.takes(len(operands)); err != nil {
@@ -298,7 +298,7 @@ type combiner struct {
 	op     SetOp
 	lim    filters.Limits
 	budget *budget
-	// Of an intersection of Bloom filters:
+	// For an intersection of Bloom filters:
 	common uint64  // estimate of its keys, at least that of any two
 	inOne  float64 // the largest rate of one of them
 

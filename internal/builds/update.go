@@ -27,10 +27,10 @@ type Updated struct {
 	Null      int64   `json:"-"`
 	Removed   uint64  `json:"removed"`
 	Missing   uint64  `json:"missing"`            // keys to remove that are certainly not in
-	Unnoticed float64 `json:"unnoticed_expected"` // of those removed, that were not in
+	Unnoticed float64 `json:"unnoticed_expected"` // removed keys that were not in
 	Added     uint64  `json:"added"`
 	Present   uint64  `json:"present"`           // keys to add that seem to be in already, of a set
-	Mistaken  float64 `json:"mistaken_expected"` // of those, that only seem so
+	Mistaken  float64 `json:"mistaken_expected"` // present keys that only seem to be in
 }
 
 // Update removes the keys of one plan from a counting filter, and then adds those of another.

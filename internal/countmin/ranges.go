@@ -171,9 +171,9 @@ func capped(a, b uint64) uint64 {
 }
 
 // Heavy returns the integers whose estimated weight is at least the threshold, with that
-// estimate, in ascending order: all whose weight is, and others only if their weight is above
-// threshold-ε·total or, each with probability δ, any. ok is false if there are more than most in
-// a level, as happens with a threshold below ε·total.
+// estimate, in ascending order. They include all whose weight is at least the threshold. Another
+// one is among them only if its weight is above threshold-ε·total or, with probability δ, by
+// mistake. ok is false if there are more than most in a level, as with a threshold below ε·total.
 func (r *Ranges) Heavy(threshold uint64, most int) (found []Point, ok bool) {
 	n := positive(len(r.levels))
 	for i, c := range r.exact {

@@ -14,9 +14,9 @@ import (
 //	Suspects   a ring that records every row finds all keys that may have duplicates
 //	Exact      compares these keys themselves, and finds the rows that are duplicates
 //
-// To a ring that records every row, each duplicate is seen, and some other rows are: so the
-// suspects include all keys that have duplicates. If the keys exceed the budget, they are divided
-// among rounds by hash, and each round reads the input.
+// A ring that records every row sees each duplicate, and some other rows as well. So the suspects
+// include all keys that have duplicates. If the keys exceed the budget, they are divided among
+// rounds by hash, and each round reads the input.
 
 // Estimated bytes of an entry, beside the key.
 const (

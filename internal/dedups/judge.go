@@ -32,7 +32,7 @@ type Counts struct {
 	Unjudged   int64 `json:"unjudged_dropped"` // late, ahead or without a time, and dropped
 }
 
-// Add adds the figures of another round of [Exact], which differs from others by its duplicates.
+// Add adds the figures of another round of [Exact]. Rounds differ in their duplicates alone.
 func (c *Counts) Add(d Counts) {
 	d.Duplicates += c.Duplicates
 	*c = d
@@ -83,7 +83,7 @@ func (c *Counts) refuse(row int, what string) error {
 	return faults.About(e, "a row %s", fault.Text(what)).WithHint("{Late keep} lets such rows pass")
 }
 
-// Judge drops rows by a ring alone: all duplicates, and at the ring's rate others.
+// Judge drops rows by a ring alone: all duplicates, and others at the ring's false-positive rate.
 type Judge struct {
 	Counts
 	Ring     *ring.Ring

@@ -105,7 +105,7 @@ var pool = sync.Pool{New: func() any { return new(Rows) }}
 // Release lets others use the memory.
 func (r *Rows) Release() { pool.Put(r) }
 
-// hash is that of keys. A sample and exact bookkeeping use other bits of it than the filters.
+// hash is the hash of keys. A sample and exact bookkeeping use other bits of it than the filters.
 var hash = bloom.Hash{ID: bloom.XXH3}
 
 // Encode sets r to the rows of a record. wanted selects the keys that are copied to Exact; nil: none.
@@ -185,7 +185,7 @@ func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
 	return saturated(v, int64(time.Second), int64(binary.LittleEndian.Uint32(b[8:]))), true
 }
 
-// misfit returns the error about a text that is no time.
+// misfit returns the error about a text that is not a time.
 func (e *Encoder) misfit() error {
 	at := fault.At{File: e.name, Column: e.of.Time[0].String()}
 	err := faults.Mismatch(at, "a time that does not parse", "one as 2024-01-31T18:00:00Z", "")

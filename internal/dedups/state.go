@@ -196,8 +196,8 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	return nil
 }
 
-// LastLine returns where the last whole line of a text ends, of which the first bytes were read
-// before: the rest may not be written yet.
+// LastLine returns where the last whole line of a text ends: the rest may not be written yet. The
+// first from bytes were read before.
 func LastLine(in io.ReaderAt, from, size int64) (int64, error) {
 	b := make([]byte, endBytes)
 	last, crs := from, 0 // the end of the last CR, and how many there are

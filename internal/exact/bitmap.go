@@ -17,7 +17,7 @@ const (
 	containerWords = containerSize / 64
 	// listMax is the number of members up to which a list takes no more than a bitmap.
 	listMax = containerSize / 16
-	// containerMemory is what a container takes besides its members, in bytes.
+	// containerMemory is the memory of a container without its members, in bytes.
 	containerMemory = 8 + 5*bits.UintSize/8
 )
 
@@ -51,7 +51,8 @@ func (c container) has(v uint16) bool {
 	return ok
 }
 
-// copy returns a container that shares no memory that is written to. The list may be too long.
+// copy returns a container that shares no memory that is written to. It turns a list of more
+// than listMax members into bits.
 func (c container) copy() container {
 	switch {
 	case c.full():

@@ -386,7 +386,7 @@ func TestGapsRefuses(t *testing.T) {
 		"a negative one":            {1 << 63, gapsPart(1, gapsParts{1 << 63, 0, ""}), ""},
 		"blocks in order":           {0, gapsPart(gapsBlock+1, gapsParts{5, 255, ""}, gapsParts{5 + gapsBlock, 0, ""}), ""},
 		"blocks that overlap":       {0, gapsPart(gapsBlock+1, gapsParts{5, 255, ""}, gapsParts{4 + gapsBlock, 0, ""}), "first member of a block: want 65541 or above, got 65540"},
-		"a block behind 2^64-1":     {0, gapsPart(gapsBlock+1, gapsParts{1<<64 - gapsBlock, 255, ""}, gapsParts{0, 0, ""}), "first member of a block"},
+		"a block after 2^64-1":      {0, gapsPart(gapsBlock+1, gapsParts{1<<64 - gapsBlock, 255, ""}, gapsParts{0, 0, ""}), "first member of a block"},
 	} {
 		err := readGaps(c.b, c.least, &taker{})
 		if c.says == "" {

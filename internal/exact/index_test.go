@@ -180,14 +180,14 @@ func TestIndexForm(t *testing.T) {
 		budget uint64
 		want   string
 	}{
-		"dense":                    {dense, 1 << 30, "flat"},
-		"dense, too little":        {dense, 1 << 15, "compressed"},
-		"dense, none":              {dense, 0, "compressed"},
-		"sparse":                   {sparse, 1 << 30, "table"},
-		"sparse, too little":       {sparse, 1 << 18, "compressed"},
-		"two, far apart":           {wide, 1 << 30, "table"},
-		"two, far apart, 3 words":  {wide, 24, "compressed"},
-		"dense, all the same much": {dense, math.MaxUint64, "flat"},
+		"dense":                   {dense, 1 << 30, "flat"},
+		"dense, too little":       {dense, 1 << 15, "compressed"},
+		"dense, none":             {dense, 0, "compressed"},
+		"sparse":                  {sparse, 1 << 30, "table"},
+		"sparse, too little":      {sparse, 1 << 18, "compressed"},
+		"two, far apart":          {wide, 1 << 30, "table"},
+		"two, far apart, 3 words": {wide, 24, "compressed"},
+		"dense, no limit":         {dense, math.MaxUint64, "flat"},
 	} {
 		before := c.s.compressedBytes()
 		c.s.Index(c.budget)

@@ -35,8 +35,8 @@ const (
 	KindAuto  Kind = 0 // of a build: the smaller one
 	KindBloom Kind = 1 // bits of a Bloom filter
 	KindExact Kind = 2 // an exact set of integers
-	// KindCounting is counters, of which the bits of a Bloom filter are made. As in the file,
-	// 3 is not used: it is an exact set there.
+	// KindCounting is counters, from which the bits of a Bloom filter are made. 3 is not used,
+	// because it stands for an exact set in the file.
 	KindCounting Kind = 4
 )
 
@@ -104,8 +104,8 @@ type Exceptions struct {
 	// filter drops them. In a partial filter, they are the hashes that known keys share
 	// with its own keys. Nil is the empty set. They must not change.
 	Hashes *exact.Set
-	// Known is the number of known keys, duplicates counted. Without errors on any of
-	// them, but for those in the set, it is more than 0.
+	// Known is the number of known keys, duplicates counted, if the filter passes none of
+	// them except those in the set; else 0.
 	Known uint64
 	// Digest identifies the files of the known keys. Zero: it is not known.
 	Digest [32]byte

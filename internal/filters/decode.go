@@ -30,8 +30,8 @@ type Limits struct {
 	// the address space of a 32-bit machine. A larger payload is refused with
 	// ErrLimit before it is allocated.
 	MaxBytes uint64
-	// MaxBits takes the place of MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The
-	// command sets it, as an exact filter needs more than its payload while it is read.
+	// MaxBits replaces MaxBytes for the bits of a Bloom filter; 0: MaxBytes. The command
+	// sets it, as an exact filter needs more than its payload while it is read.
 	MaxBits uint64
 	// Counters loads the counters of a counting filter beside its bits.
 	Counters bool

@@ -284,7 +284,7 @@ func (s *source) sums() (sums []uint64, err error) {
 	return sums, inOrder(context.Background(), chunkCount(s.payloadBytes()), sum, keep)
 }
 
-// written keeps what was computed of the payload while it was written.
+// written keeps what was computed about the payload while it was written.
 func (p *payload) written(st *stamp) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

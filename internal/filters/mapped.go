@@ -46,7 +46,7 @@ func (h *Header) LoadMapped(file []byte, unmap func() error) (*Filter, error) {
 		return nil, err
 	}
 	err = in.guard(func() error {
-		f.held.bits.FPR() // which are not read again for it at a time when they may have gone
+		f.held.bits.FPR() // computed and kept now, since the bits may be gone later
 		return nil
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // unread is a mapped payload whose chunks are verified when they are first probed, so that a
 // filter of any size can be asked at once. Only what is read is verified: not the checksum
-// over all, and no chunk that no key has asked for. A nil *unread has been read.
+// over all, and no chunk in which no key was looked up. A nil *unread means that all was read.
 type unread struct {
 	h    *Header       // whose file is mapped
 	done []atomic.Bool // by chunk: verified

@@ -30,7 +30,7 @@ func (a *attempt) exactly(ctx context.Context) (*joinTable, error) {
 		return nil, faults.Unsupported(fault.At{}, "strategy exact for a join of type %s on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
-	if err := a.rereadable(a.ids...); err != nil { // to count those that have rows, if keys repeat
+	if err := a.rereadable(a.ids...); err != nil { // a second reading counts the IDs that have rows, if keys repeat
 		return nil, err
 	}
 	read := a.buildExact

@@ -17,7 +17,7 @@ const (
 	WarnNoIDs              = "no-ids"               // the ID set is empty, or all of its keys are NULL
 	WarnNoKeys             = "no-keys"              // all keys of the log are NULL
 	WarnNoneMatched        = "none-matched"         // no row of the log has a key of the set
-	WarnFalsePositivesOnly = "false-positives-only" // no more rows match than a log without any ID has false positives
+	WarnFalsePositivesOnly = "false-positives-only" // no more rows match than would be false positives if none had an ID
 	WarnNothingDropped     = "nothing-dropped"      // every row of the log has a key of the set
 	WarnFilterTooFull      = "filter-too-full"      // the filter's rate is above what was asked for
 	WarnDamaged            = "damaged"              // a dispensable part of a file is damaged, see [source.File.Doubts]

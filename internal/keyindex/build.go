@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
-// Options say what an index is of.
+// Options say which keys an index has, and how it is built.
 type Options struct {
 	Key       string    // columns, without casts
 	Rule      keys.Rule // for strings

@@ -50,7 +50,7 @@ const (
 	maxHeader    = 1 << 20
 )
 
-// hash is that of all indexes.
+// hash is the hash of all indexes.
 var hash = bloom.Hash{ID: bloom.XXH3}
 
 // Hash returns the hash that [Index.Probe] takes.
@@ -62,7 +62,7 @@ func NameOf(list string) string { return list + ".index" }
 // Is reports whether a file that begins with the given bytes is an index.
 func Is(first []byte) bool { return len(first) >= len(magic) && string(first[:len(magic)]) == magic }
 
-// Facts say what the filters of an index are of.
+// Facts say which keys the filters of an index have, and how.
 type Facts struct {
 	Key        string   `json:"key"`         // columns, as [keys.ParseColumns] reads them
 	Classes    []string `json:"classes"`     // of the columns
@@ -115,7 +115,7 @@ func appendEntry(b []byte, e *entry) []byte {
 	return b
 }
 
-// appendFront appends all that stands before the filters, which have a number of bytes.
+// appendFront appends everything before the filters. filters is their size in bytes.
 func appendFront(b []byte, f *Facts, directory []byte, filters int64) ([]byte, error) {
 	header, err := json.Marshal(f)
 	if err != nil {

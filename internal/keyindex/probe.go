@@ -27,9 +27,9 @@ type need struct {
 	hashes []uint64
 }
 
-// MostKeys is the number of keys up to which asking an index about files is worth it. Of 20
-// files that hold none of so many keys, false positives let 19 pass. It also bounds the memory
-// that hashes take and, if there are many files, the work.
+// MostKeys is the number of keys up to which asking an index about files is worth it: with that
+// many, false positives let 19 of 20 files pass that hold none of them. It also bounds the memory
+// of hashes and, if there are many files, the work.
 func (x *Index) MostKeys() int {
 	const most, work = 1 << 18, 1 << 26 // a few MiB; a second, about
 	return int(min(3/x.FPR, most, work/float64(max(x.Inputs, 1))))

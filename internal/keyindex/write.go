@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Create writes an index, for its owner alone, since it reveals which keys there are. Nobody
-// sees it before the caller commits it, or aborts it.
+// Create writes an index, for its owner alone, since it reveals which keys there are. The caller
+// commits it, before which it is not visible, or aborts it.
 func (f *Filters) Create(ctx context.Context, dst storage.Storage, name string) (w storage.Writer, size int64, err error) {
 	placed, front, end, err := f.layout()
 	if err != nil {

@@ -28,7 +28,7 @@ type values struct {
 	array arrow.Array
 	plain []byte                           // fixed-width values in Arrow's layout
 	text  func(dst []byte, row int) []byte // appends the string of a row
-	valid []bool                           // by row: not NULL; nil: none is, but for those of array
+	valid []bool                           // by row: not NULL; nil: only NULLs of array are NULL
 }
 
 // Int64s returns integer keys.

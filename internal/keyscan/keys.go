@@ -76,7 +76,7 @@ type Position struct {
 	nulls *parquet.Page // the page, if it has NULLs
 	full  uint8         // definition level of a value
 	there []uint32      // by value: entry, if nulls is not nil and list was called
-	buf   *[]uint32     // memory for there
+	buf   *[]uint32     // reused memory of field there
 }
 
 // list finds the entries that have a value. row needs them.

@@ -139,8 +139,8 @@ func room[T uint8 | uint32](g *growth, b []T, more, former, most int) ([]T, erro
 	return append(make([]T, 0, c), b...), nil
 }
 
-// maxDoubled is the largest capacity that is doubled. Larger ones grow by a quarter:
-// the memory may be little more than what is held.
+// maxDoubled is the largest capacity that is doubled. Larger ones grow by a quarter, to
+// waste little memory.
 const maxDoubled = 1 << 20
 
 // capacity returns the next capacity of a part of a segment: the first segment

@@ -10,13 +10,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Shape says how a leaf's entries become those of another leaf.
+// Shape says how a leaf's entries become entries of another leaf.
 type Shape struct {
 	Shift  uint8 // added to definition levels, since an ancestor became optional
-	MaxDef int   // of the other leaf: that of this one, and Shift
+	MaxDef int   // of the other leaf: this one's plus Shift
 }
 
-// A page ends at the first row at which it has one of these.
+// A page ends at the first row with which it reaches one of these.
 const (
 	pageRows  = 1 << 16 // rows, or entries of a repeated leaf
 	pageBytes = 1 << 20 // bytes of values

@@ -1,6 +1,5 @@
-// Package objects calls what a storage may have beside the methods that each storage
-// must have. In goes a source, a storage, a reader or a writer of package storage. A
-// method that it lacks is answered by what holds without it: nothing changed, one
+// Package objects calls the optional methods of sources, storages, readers and writers of
+// package storage. Without the method, a call returns what holds then: nothing changed, one
 // request at a time, nothing to do. Any package may call it.
 package objects
 

@@ -698,8 +698,8 @@ func TestWhereExcludes(t *testing.T) {
 	sourcetest.Says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
 }
 
-// TestWhereExcludesByTheFilesType: a column that is also in the files decides by its own
-// type, so the type in the path must be that.
+// TestWhereExcludesByTheFilesType: a condition on a column that is both in the path and in the
+// files compares values of the files' type, so the path must have the same type.
 func TestWhereExcludesByTheFilesType(t *testing.T) {
 	dir := t.TempDir()
 	for _, hour := range []string{"08", "10"} {

@@ -46,12 +46,12 @@ import (
 // Limits of what the engine holds at once.
 const (
 	GroupRows       = 1 << 20  // maximum rows of an output row group, unless one job has more
-	GroupBytes      = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also Source.most
+	GroupBytes      = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also Source.Most
 	maxReorderBytes = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
 	tableBytes      = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
 
-	// encodedBytes is the number of bytes of encoded pages from which on no task of
-	// another row group is begun before the oldest row group is written.
+	// encodedBytes is the number of bytes of encoded pages above which workers begin
+	// no further row group until the oldest one is written.
 	encodedBytes = 48 << 20
 )
 
@@ -59,7 +59,7 @@ const (
 type engine struct {
 	cancel  context.CancelFunc
 	scanner *keyscan.Scanner
-	pairs   *tables.Pairs // nil: rows that pass stand once
+	pairs   *tables.Pairs // nil: no row is repeated
 	threads int
 	perRow  int64 // bytes of a row of the table, in a scan with Pairs
 	most    int64 // maximum bytes in flight; 0: no limit
@@ -84,14 +84,14 @@ type engine struct {
 	stop    bool
 }
 
-// Unfinished is the row group that a scan has left unfinished, for the next one.
+// Unfinished is a row group that one scan leaves for the next one to finish.
 type Unfinished struct {
 	Group     *Group
-	Continued bool // the scan leaves one, too, since others continue it
+	Continued bool // the scan leaves one, too, because another scan follows
 }
 
-// Copy yields the row groups of the output in order of the sources. It begins with the
-// one that is left, and leaves the last one if others continue it.
+// Copy yields the row groups of the output in order of the sources. It first finishes the
+// row group in left, and leaves its last one there if left.Continued is set.
 func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources []*Source, left *Unfinished) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
 		ctx, release, err := source.OpenPieces(ctx, PiecesOf(sources))
@@ -260,8 +260,8 @@ func (e *engine) work(ctx context.Context) {
 	}
 }
 
-// mapped is a file whose pages are mapped by the first of its jobs that a worker begins: the
-// system's part in it takes no lock of the engine.
+// mapped is a file whose pages are mapped by the first of its jobs that begins, without the
+// engine's lock.
 type mapped struct {
 	once  sync.Once
 	unmap func() error // nil: no job was begun
@@ -311,7 +311,7 @@ func (e *engine) pick(w *worker) pageTask {
 			continue
 		}
 		if !s.group.begun && s.group != e.ready[0] && e.pool != nil && e.pool.Used() > encodedBytes {
-			break // row groups that are further on can do with less
+			break // first finish the row groups that have begun
 		}
 		var leaves []int
 		for _, i := range s.source.order {
@@ -483,7 +483,7 @@ func (e *engine) groupFor(s *rangeJob, how howCopied) *Group {
 		return e.filling
 	}
 	if len(e.ready) > e.threads+1 {
-		return nil // jobs of which rows multiply are many
+		return nil // rows that multiply would otherwise begin any number of them
 	}
 	g := newOutGroup(s, how)
 	e.ready = append(e.ready, g)
@@ -503,8 +503,8 @@ func (e *engine) endFilling() {
 	}
 }
 
-// close removes a job all of whose tasks are done. If it is the last one of its file, it ends
-// the mapping, without the lock meanwhile.
+// close removes a job all of whose tasks are done. After the last job of a file it ends the
+// mapping, for which it releases the lock.
 func (e *engine) close(s *rangeJob) {
 	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
 	s.release()

@@ -38,8 +38,8 @@ func newRangeJob(src *Source, in *inputGroup, r tasks.Range) *rangeJob {
 	return &rangeJob{Range: r, source: src, within: in, taken: make([]bool, len(src.Leaves)), shapes: map[int]meta.Shape{}}
 }
 
-// waits reports whether the job's rows are known, and it is not, because of other jobs
-// of its input row group, how they are copied.
+// waits reports whether the job's rows are known, but how they are copied still depends on
+// other jobs of its input row group.
 func (s *rangeJob) waits() bool {
 	return s.rows != nil && s.group == nil && s.begun < len(s.taken) && s.within.how == undecided
 }
@@ -68,7 +68,7 @@ func (g *Group) complete() bool {
 	return g.closed && g.finished == len(g.Leaves) && g.ended == g.jobs
 }
 
-// Leaf is a leaf of an Group. Jobs add to it one after the other; pages that
+// Leaf is a leaf of a Group. Jobs add to it one after the other; pages that
 // come early are parked.
 type Leaf struct {
 	w     *parquet.ChunkWriter
@@ -144,8 +144,8 @@ type addError struct{ error }
 
 func (e *addError) Unwrap() error { return e.error }
 
-// end ends the turn of job n, whose early pages have not been added yet, and adds
-// the pages that waited for it.
+// end parks the pages of job n that have not been added yet. It then adds the parked pages of
+// each job whose turn it is, and ends that turn.
 func (l *Leaf) end(n int64, early []parkedPage) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

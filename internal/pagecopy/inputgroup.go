@@ -7,10 +7,10 @@ type howCopied uint8
 
 const (
 	undecided howCopied = iota
-	// someRows: in pages, into a row group with rows of other row groups.
+	// someRows: page by page, into a row group that may have rows of other row groups.
 	someRows
-	// maxRows: in pages, those that lose no row compressed as they are, into a row
-	// group of its own.
+	// maxRows: page by page, into a row group of its own. Pages that lose no row stay
+	// compressed.
 	maxRows
 	// wholeRows: no row is dropped or repeated; chunks as they are stored.
 	wholeRows
@@ -21,10 +21,10 @@ const (
 	// gets a row group of its own in an output of several inputs. Otherwise small files
 	// would give small row groups.
 	minCopied = 8 << 20
-	// minOwn is minCopied for an output of a single input with several row groups:
-	// tiny ones are merged. (A single row group may have any size.)
+	// minOwn replaces minCopied if the output has a single input with several row groups:
+	// only tiny ones are merged. (A single row group may have any size.)
 	minOwn = 16 << 10
-	// keepsMost: a row group that loses at most one of so many rows is copied as
+	// keepsMost: a row group that loses at most 1/keepsMost of its rows is copied as
 	// maxRows.
 	keepsMost = 8
 	// maxWaiting is the maximum number of rows with partners to hold until it is

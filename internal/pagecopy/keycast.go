@@ -12,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// shareKey lets the last leaf, a key of the log, have the keys of the table in rows
-// without a log row.
+// shareKey makes the last leaf, a key of the log, hold the table's key in rows without
+// a log row.
 func (a *pairPlan) shareKey(c tables.PairColumn, field arrow.Field) error {
 	span, of := a.p.Of.Spans[c.Table], a.p.Of.Schema.Field(c.Table)
 	field.Type = take.PlainType(field.Type)

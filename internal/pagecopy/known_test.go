@@ -85,8 +85,8 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	}
 }
 
-// TestLargePartners checks that a job whose rows stand once is divided if its partners
-// are large, and that its row group is then not copied whole.
+// TestLargePartners checks that a job whose rows have one partner each is divided if the
+// partners are large, and that its row group is then not copied whole.
 func TestLargePartners(t *testing.T) {
 	const n = 300
 	all, entries, times := make([]uint32, n), make([]uint32, n), make([]int64, n)

@@ -42,9 +42,9 @@ type pairLeaf struct {
 }
 
 // NewPairLayout returns the layout of an output of the pairs of a Parquet file. An
-// error says why it can have no such output. like, if not nil, is the layout of another
-// file with the same p: all but what depends on the file is shared if its schema and
-// metadata are this file's.
+// error says why there can be none. like, if not nil, is the layout of another file
+// with the same p. If its schema and metadata equal f's, the layouts share everything
+// that does not depend on the file.
 func NewPairLayout(f *source.File, p *tables.Pairs, like *PairLayout) (*PairLayout, error) {
 	columns := p.Columns(f)
 	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {

@@ -10,8 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// openAhead is the number of further jobs that may be open over a network, which fetches for
-// some while workers have others.
+// openAhead is the number of further jobs that may be open if a file is over a network: pages
+// of some are fetched while workers have others.
 const openAhead = 6
 
 // release ends the lookahead, and drops announced ranges that were not read.
@@ -46,8 +46,8 @@ func (e *engine) nextJob() (*rangeJob, bool) {
 	return s, true
 }
 
-// keeps returns the number of bytes that a chunk of a file over a network may have to
-// stay in memory from its check until it is written.
+// keeps returns the size in bytes of the largest chunk of a file over a network that stays in
+// memory from its check until it is written.
 func (e *engine) keeps() int64 {
 	const most = 32 << 20
 	if e.most == 0 {
@@ -58,8 +58,8 @@ func (e *engine) keeps() int64 {
 	return max(min(most, e.most/2-e.held()), 0)
 }
 
-// newScouts starts the search for what the key tasks of coming jobs read. What leaf tasks read
-// is announced as soon as their job's rows are known.
+// newScouts starts the search for what the key tasks of coming jobs will read. What leaf tasks
+// will read is announced as soon as their job's rows are known.
 func newScouts(ctx context.Context, s *keyscan.Scanner) *keyscan.Scouts[*rangeJob] {
 	return keyscan.NewScouts(ctx, func(buf *parquet.Buffers) func(context.Context, *rangeJob, *keyscan.Ahead) {
 		var k *keyscan.Finder

@@ -43,8 +43,7 @@ func KeptMetadata(entries []meta.KeyValue, columns map[string]bool) (kept []meta
 const geoKey = "geo"
 
 // geoColumns returns GeoParquet's metadata about the columns that an output has. ok is
-// false if it lacks the primary one: then the file is not GeoParquet, whose readers
-// would miss that column.
+// false if the output does not have the primary column, which GeoParquet requires.
 func geoColumns(value string, has map[string]bool) (_ string, ok bool) {
 	var all, columns map[string]json.RawMessage
 	var primary string

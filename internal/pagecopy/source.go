@@ -119,7 +119,7 @@ func (p *Source) ownGroup(group int) bool {
 type leafPages struct {
 	chunk  *parquet.Chunk    // nil: the file lacks the leaf
 	adapt  *adapt.Pages      // nil: pages stay as they are
-	repeat *parquet.Repeater // nil: each row stands once
+	repeat *parquet.Repeater // nil: no row is repeated
 	rows   int               // without a chunk: rows left
 }
 
@@ -134,7 +134,7 @@ func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionar
 	return l.repeat.Next(func() (*parquet.Page, *parquet.Dictionary, error) { return l.once(ctx) })
 }
 
-// once is next with each row once.
+// once is next before rows are repeated.
 func (l *leafPages) once(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
 	if l.chunk == nil {
 		if l.rows == 0 {
@@ -160,8 +160,8 @@ func (l *leafPages) expect(a *parquet.Ahead) {
 	l.chunk.Expect(a)
 }
 
-// count returns the number of pages of the file that were read over, and how many
-// of these were not decompressed.
+// count returns the number of pages of the file that were passed, and how many of these
+// were not decompressed.
 func (l *leafPages) count() (seen, skipped int) {
 	if l.chunk == nil {
 		return 0, 0

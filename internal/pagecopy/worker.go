@@ -97,7 +97,7 @@ func (w *worker) rows(ctx context.Context, s *rangeJob) (*rows.Selection, error)
 	return p.Select(s.Lo, s.Hi, m)
 }
 
-// known records the rows of a job, which is divided into jobs for the parts of them.
+// known records the rows of a job. If they are in several parts, a job for each part replaces it.
 func (e *engine) known(s *rangeJob, chosen *rows.Selection, parts []*rows.Selection) {
 	s.rows = chosen
 	if p := e.pairs; p != nil {
@@ -290,9 +290,9 @@ func (w *worker) finish(g *Group, l *Leaf) (settle func(), err error) {
 	}, nil
 }
 
-// maxOf returns the maximum number of rows of the output for one job. A job is divided
-// if its rows multiply, or if their partners are large: it would be any number of times
-// larger than its input. A row group of which a job is divided is copied as someRows.
+// maxOf returns the maximum number of output rows of one job. Jobs are divided if their rows
+// multiply or have large partners, since the output may be any number of times larger than
+// the input. A row group with a divided job is copied as someRows.
 func (e *engine) maxOf(s *rows.Selection) int64 {
 	most := s.Count
 	if s.Times != nil {

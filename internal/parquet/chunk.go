@@ -82,7 +82,7 @@ type Chunk struct {
 	noCoded  bool     // skip dictionary-coded pages
 	sealing  bool     // return pages undecoded if possible
 	alone    bool     // decompress no page before its turn
-	need     int      // of the page, decompressed: the bytes to its last selected row; 0: all
+	need     int      // bytes of the decompressed page up to its last selected row; 0: all
 	index    *OffsetIndex
 	indexed  bool // the index was looked up
 	jumped   bool // the next page was found by the index

@@ -14,9 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-// A constant is a column that a file does not store, because all of its rows have one
-// value that is known otherwise. Its chunks are pages in memory, at offsets after the
-// file's end, so that readers need not know about it.
+// A constant is a column that the file does not store: all of its rows have one value, known
+// from elsewhere. Its chunks are pages in memory, at offsets after the end of the file, so
+// that readers treat it like any other column.
 
 // Constant is a column with one value in all rows.
 type Constant struct {

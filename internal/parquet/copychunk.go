@@ -21,9 +21,8 @@ const (
 	copyPiece  = 1 << 20
 )
 
-// MayCopy returns why CopyChunk cannot copy a chunk, as far as the footer shows. It
-// returns "" if nothing there speaks against it. rowGroup, from and to count from
-// 0. It is safe for concurrent use.
+// MayCopy returns why CopyChunk cannot copy a chunk, or "" if the footer shows no reason.
+// rowGroup, from and to count from 0. It is safe for concurrent use.
 func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 	md := &f.Metadata.RowGroups[rowGroup].Columns[from].MetaData
 	a, b := &f.Leaves[from], &w.leaves[to]
@@ -92,7 +91,7 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int,
 // CopyOptions are for chunks of files over a network, where reading is slow.
 type CopyOptions struct {
 	Ahead *Ahead // the announced ranges of the chunk; nil: none
-	Keep  int64  // a chunk of at most so many bytes stays in memory, instead of being read again
+	Keep  int64  // largest chunk, in bytes, that stays in memory instead of being read again
 }
 
 // chunkWalk walks the pages of a chunk without decoding them.
@@ -423,8 +422,8 @@ func (r *storedRange) hash() error {
 	return nil
 }
 
-// storedFilter returns where the Bloom filter of a column chunk is stored with its
-// header, or nil if there is none to be believed.
+// storedFilter returns where the Bloom filter of a column chunk is stored with its header, or nil
+// if there is none or its writer is not trusted.
 func (f *File) storedFilter(rowGroup, leaf int) (*storedRange, error) {
 	if !f.Metadata.BloomBelieved(&f.Leaves[leaf]) {
 		return nil, nil

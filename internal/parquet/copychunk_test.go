@@ -333,8 +333,8 @@ func TestCopyChunk(t *testing.T) {
 	}
 }
 
-// TestCopyHoldsEmpty: a copy does not pass on bounds without the empty values that its
-// writer leaves out of them, in the statistics or in the column index.
+// TestCopyHoldsEmpty: if a writer leaves empty values out of its bounds, the copy's bounds
+// include them, in the statistics and in the column index.
 func TestCopyHoldsEmpty(t *testing.T) {
 	widened := map[string]int{}
 	for name, in := range writtenFiles(t) {

@@ -60,8 +60,8 @@ func (c *Chunk) chunkBounds(order meta.Order) meta.Bounds {
 	return c.f.covering(b, order)
 }
 
-// covering returns bounds that hold empty values as well, if the file's writer may have
-// left them out: the copy names another writer, whose bounds readers take at their word.
+// covering widens b to include empty values if the file's writer may have ignored them. Readers
+// trust the bounds of the copy, whose footer names another writer.
 func (f *File) covering(b meta.Bounds, order meta.Order) meta.Bounds {
 	if len(b.Lo) > 0 && order.ByteArrays() && !f.Metadata.BoundsCoverEmpty() {
 		b.Lo = []byte{}
@@ -98,7 +98,7 @@ func (ci *ColumnIndex) claim(i int, p pageFacts, order meta.Order) (b meta.Bound
 
 // index returns the page index of the copy: the pages as they were walked, with the
 // bounds of the input's column index if these are in the given order and possible.
-// If rows of pages are not known, they are those of the input's offset index;
+// If the walk does not know the rows of pages, the input's offset index gives them;
 // without one, the copy has no index.
 func (k *chunkWalk) index(order meta.Order) (x pageIndex, err error) {
 	given, columns, err := k.indexes(order)
@@ -163,8 +163,8 @@ func (k *chunkWalk) fits(x *OffsetIndex) bool {
 	return true
 }
 
-// believedOrder returns the order of the bounds that the file has for the leaf, if
-// it is the given one, and undefined if they are not to be believed.
+// believedOrder returns order if the file's bounds for the leaf are in it and can be trusted,
+// else the undefined order.
 func (f *File) believedOrder(l *meta.Leaf, order meta.Order) meta.Order {
 	if order != meta.OrderOf(l) || !f.BoundsBelieved(l) || l.IsFloat() && !f.Metadata.BoundsCoverNaN() {
 		return meta.Order{}
@@ -228,9 +228,8 @@ func plainSize(l *meta.Leaf, n int64) (size int64, exact bool) {
 	return n * int64(l.Width()), true
 }
 
-// startsWithSize reports whether stored bytes, from at bytes after c.pos, begin with
-// the size to which they decompress, as those of snappy must. It is true if that is
-// not known.
+// startsWithSize reports whether the stored bytes at c.pos+at begin with their decompressed size,
+// as Snappy's must. It is true if that cannot be checked.
 func (c *Chunk) startsWithSize(at, stored, size int64) bool {
 	if c.md.Codec != format.Snappy || stored == 0 || at+binary.MaxVarintLen32 > headerAhead {
 		return true

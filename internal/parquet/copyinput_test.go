@@ -187,8 +187,8 @@ func change(t testing.TB, in []byte, f func(m *meta.Footer)) []byte {
 	return appendFooter(bytes.Clone(in[:len(in)-tailSize-n]), footer)
 }
 
-// TestCopyWriters: statistics, column indexes and Bloom filters are copied from
-// writers that are trusted with them; files of some writers are not copied whole.
+// TestCopyWriters: statistics, column indexes and Bloom filters are copied only from
+// writers that are known to get them right; files of some writers are not copied whole.
 func TestCopyWriters(t *testing.T) {
 	numbers := manyPages(t, 5000, 4<<10)
 	indexed, err := os.ReadFile("testdata/data_index_bloom_encoding_stats.parquet") // parquet-rs, strings

@@ -161,8 +161,8 @@ func listPages(t *testing.T, rows []int32, pages ...[]byte) *File {
 }
 
 // TestCopyWithinRow: V2 pages must begin with a row. A chunk with one that does not is
-// not copied as it is stored, since readers find rows by the page index; and what
-// continues a row of an undecoded page is not lost.
+// not copied as it is stored, since readers find rows by the page index; and the end of a
+// row that begins in an undecoded page is not lost.
 func TestCopyWithinRow(t *testing.T) {
 	doubted(t, "a page that begins within a row", listPages(t, []int32{3, 1}, []byte{0, 0, 0}, []byte{1, 0}), true)
 	counting := func() *File { return listPages(t, []int32{3, 2}, []byte{0, 0, 0}, []byte{1, 0}) } // values, as old Arrow

@@ -13,8 +13,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// decode decodes the selected rows of a data page into c.page and counts the page. What is behind
-// the last of them is not decompressed, as far as that can be told before.
+// decode decodes the selected rows of a data page into c.page and counts the page. If it can
+// predict where the last of them ends, it decompresses no more than that.
 func (c *Chunk) decode(h *meta.PageHeader, body []byte) error {
 	if need := c.needed(h, c.rows); need > 0 {
 		before := *c

@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// TestFalseEnd: a compressed page that is cut anywhere is an error, which is not the
+// TestFalseEnd: a compressed page that is cut anywhere is an error, and never taken for the
 // end of the pages.
 func TestFalseEnd(t *testing.T) {
 	b, err := os.ReadFile("testdata/rle_boolean_encoding.parquet") // gzip

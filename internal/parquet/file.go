@@ -76,8 +76,8 @@ func Open(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, er
 	return open(room, r, size, name, true, nil)
 }
 
-// OpenLike is Open for one of many files: what its footer has in common with that of like,
-// which may be nil, is decoded only once, see [File.Share]. far is that of OpenEnd.
+// OpenLike is Open for one of many files. It does not decode again what the footer shares with
+// like's, see [File.Share]; like may be nil. If far is set, it opens as OpenEnd does.
 func OpenLike(like *File, room *PageBudget, r io.ReaderAt, size int64, name string, far bool) (f *File, err error) {
 	return open(room, r, size, name, !far, like)
 }
@@ -88,7 +88,7 @@ func OpenEnd(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File,
 	return open(room, r, size, name, false, nil)
 }
 
-// OpenFooter returns a file that has a footer and no pages: the schema of other files.
+// OpenFooter returns a file that has a footer and no pages, for the schema of other files.
 func OpenFooter(footer []byte, name string) (*File, error) {
 	b := slices.Concat([]byte(magic), footer, binary.LittleEndian.AppendUint32(nil, uint32(len(footer))), []byte(magic))
 	return Open(nil, bytes.NewReader(b), int64(len(b)), name)
@@ -116,7 +116,7 @@ func open(room *PageBudget, r io.ReaderAt, size int64, name string, head bool, l
 	return f, nil
 }
 
-// Room returns the room given to OpenIn, nil if memory is unbounded.
+// Room returns the budget given to Open, nil if memory is unbounded.
 func (f *File) Room() *PageBudget { return f.room }
 
 // Close returns the memory charged for the footer.
@@ -149,8 +149,8 @@ func (f *File) windowSize() int64 {
 // the bytes of its footer. It is not a cryptographic digest.
 func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
 
-// readFooter checks the magic numbers, the one at the beginning only if first is set, and
-// returns the bytes of the footer.
+// readFooter checks the magic numbers and returns the bytes of the footer. It checks the magic
+// number at the start of the file only if first is set.
 func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	if f.Size < int64(len(magic)+tailSize) {
 		return nil, faults.Wanted(faults.Corrupt(at, "too short for a Parquet file"), fmt.Sprintf("%d bytes or more", len(magic)+tailSize), fmt.Sprint(f.Size))

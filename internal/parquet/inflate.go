@@ -14,22 +14,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/snappy"
 )
 
-// Pages in Snappy take much less time in turns than one after another. So a page that has to
-// be decompressed takes the next ones along that the walk will want and whose bytes are
-// at hand. The walk makes all its checks when it comes to them; one that did not
-// decompress is decompressed again then, for the error.
+// Decompressing several Snappy pages in turns is much faster than one after another. A page
+// that must be decompressed therefore takes along the next pages that the walk will want, if
+// their bytes are in memory. The walk checks them when it reaches them, and decompresses a page
+// that failed again, to report the error.
 
 // earlyPage is a page, or the tail of one, that is decompressed before its turn.
 type earlyPage struct {
 	data   []byte
 	of     *File // nil: no page
 	stored int   // its size as stored
-	end    int64 // where that ends in the file
+	end    int64 // offset in the file where the stored bytes end
 	size   int   // decompressed; data may have less
 	dict   bool
 }
 
-// takeEarly puts a page of which src ends at end into b.raw, if it was decompressed early.
+// takeEarly puts the page whose stored bytes src end at end into b.raw, if it was decompressed early.
 func (b *Buffers) takeEarly(of *File, src []byte, end int64, size, need int) bool {
 	for i := range b.early {
 		if e := &b.early[i]; e.of == of && e.end == end && e.stored == len(src) && e.size == size && len(e.data) == need {
@@ -47,9 +47,9 @@ func (b *Buffers) forgetEarly() {
 	}
 }
 
-// forgetPassed drops early pages that a walk has passed: all but dictionaries and pages of the file
-// that end after pos and not after end. A walk may pass one by, since the rows of pages may be
-// estimates.
+// forgetPassed drops early pages that the walk will not use: all except dictionaries and pages of
+// the file that end in (pos, end]. Some are decompressed for nothing, because the rows of a page
+// may be an estimate.
 func (b *Buffers) forgetPassed(of *File, pos, end int64) {
 	for i := range b.early {
 		if e := &b.early[i]; !e.dict && (e.of != of || e.end <= pos || e.end > end) {
@@ -58,14 +58,15 @@ func (b *Buffers) forgetPassed(of *File, pos, end int64) {
 	}
 }
 
-// together are pages that are decompressed together, early ones and perhaps one whose turn it is.
+// together is a set of pages decompressed in one call: early ones, and perhaps first the page
+// whose turn it is.
 type together struct {
 	buf    *Buffers
 	blocks []snappy.Block
-	early  []int // of the blocks behind the first ones: places in buf.early
+	early  []int // index in buf.early of each of the last len(early) blocks
 }
 
-// add takes a page along, unless it is there already, if there is room.
+// add adds an early page, unless it is there already. It returns false if memory does not allow it.
 func (t *together) add(of *File, stored []byte, end int64, size, need int) bool {
 	b := t.buf
 	if slices.ContainsFunc(b.early, func(e earlyPage) bool { return e.of == of && e.end == end }) {
@@ -98,9 +99,8 @@ func (t *together) decode() {
 // mostTogether is the maximum number of bytes of dictionaries that are decompressed together.
 const mostTogether = 1 << 20
 
-// Dictionaries decompresses the dictionaries of leaves of a row group together, as far as they are
-// small and the file is mapped, for the next Chunks that read into b. Where pages are few, there
-// is nothing else to decompress in turns.
+// Dictionaries decompresses the small dictionaries of a mapped row group's leaves together, for
+// the next Chunks that read into b. Chunks with few pages have nothing else to decompress in turns.
 func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
 	b.forgetEarly()
 	b.use(f)
@@ -127,8 +127,8 @@ func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
 	t.decode()
 }
 
-// inflate decompresses src, which is a whole page or the tail of one, to size bytes. c.pos
-// is behind it. The page has the given number of entries; of a dictionary, 0.
+// inflate decompresses src, a whole page or its tail after uncompressed levels, to size bytes.
+// src ends at c.pos. entries is the number of entries in the page, 0 for a dictionary.
 func (c *Chunk) inflate(src []byte, size int64, entries int32) ([]byte, error) {
 	codec := c.md.Codec
 	if !enc.Plausible(codec, int64(len(src)), size) {
@@ -157,8 +157,8 @@ func (c *Chunk) inflate(src []byte, size int64, entries int32) ([]byte, error) {
 	return out, nil
 }
 
-// inflateInTurns puts the page into c.buf.raw, if it was decompressed early or is now, with
-// others. It returns false if it is to be decompressed alone.
+// inflateInTurns puts the page into c.buf.raw if it was decompressed early, or decompresses it
+// now with others. It returns false if the page must be decompressed alone.
 func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
 	b, need := c.buf, partOf(size, c.need)
 	if b.takeEarly(c.f, src, c.pos, size, need) {
@@ -191,12 +191,12 @@ func reusePage(buf []byte, size int) []byte {
 	return enc.Reuse(buf, (size+step-1)/step*step)[:size]
 }
 
-// headersAhead is the number of pages that are looked at for those that are wanted.
+// headersAhead is the number of page headers examined to find wanted pages.
 const headersAhead = 8
 
-// upcoming yields pages behind c.pos that the walk will decompress, as far as their bytes
-// are at hand: what is compressed of them, where that ends, and its size
-// decompressed. The page before has the given number of entries.
+// upcoming yields pages after c.pos that the walk will decompress, as long as their bytes are in
+// memory: their compressed bytes, where these end in the file, their decompressed size, and how
+// much of it is needed. The page before c.pos has the given number of entries.
 func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, size, need int) bool) {
 	if c.alone {
 		return
@@ -234,8 +234,8 @@ func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, siz
 	}
 }
 
-// nextPage returns the header at the start of b, with the page's body and what is behind it. The
-// body is nil if that is not all in b.
+// nextPage returns the header at the start of b, the page's body and the bytes after it. The body
+// is nil if b does not have all of it.
 func nextPage(b []byte) (h meta.PageHeader, body, rest []byte) {
 	n, err := meta.Decode(b[:min(len(b), headerAhead)], &h)
 	if stored := int64(h.CompressedPageSize); err == nil && stored >= 0 && stored <= int64(len(b)-n) {
@@ -244,7 +244,7 @@ func nextPage(b []byte) (h meta.PageHeader, body, rest []byte) {
 	return h, body, rest
 }
 
-// atHand returns the bytes of the chunk behind c.pos that are in memory.
+// atHand returns the bytes of the chunk from c.pos on that are in memory.
 func (c *Chunk) atHand() []byte {
 	if m := c.mapped(); m != nil {
 		return m.Bytes[c.pos:c.end]
@@ -257,8 +257,7 @@ func (c *Chunk) atHand() []byte {
 	return b[:min(int64(len(b)), c.end-c.pos)]
 }
 
-// wants reports whether a page of n rows from row on will be decompressed, by what is known
-// before the walk comes to it.
+// wants predicts whether the walk will decompress a page of n rows that begins with row.
 func (c *Chunk) wants(row, n int64) bool {
 	if !c.selected {
 		return !c.sealing

@@ -49,7 +49,7 @@ func inTurnsFile(t *testing.T, rng *rand.Rand, version int) []byte {
 	return out.Bytes()
 }
 
-// turnWalk is what a walk over a chunk returns, and how many of its pages were decompressed early.
+// turnWalk is the result of a walk over a chunk, and how many of its pages were decompressed early.
 type turnWalk struct {
 	sums           *chunkSums
 	pages, skipped int
@@ -88,8 +88,8 @@ func walkInTurns(t *testing.T, f *File, g, l int, rows []uint32, coded, alone bo
 	}
 }
 
-// Pages that are decompressed with others are those that a walk returns that decompresses
-// one at a time; so are its errors, wherever bytes are damaged.
+// A walk that decompresses pages together returns the same pages and errors as one that
+// decompresses one at a time, wherever bytes are damaged.
 func TestPagesInTurns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
 	for _, version := range []int{1, 2} {
@@ -137,7 +137,7 @@ func TestPagesInTurns(t *testing.T) {
 	}
 }
 
-// Where the budget has room for few pages, fewer are decompressed early, and none waits for others.
+// With a small budget fewer pages are decompressed early, and none waits for others.
 func TestPagesInTurnsAreCharged(t *testing.T) {
 	in := inTurnsFile(t, rand.New(rand.NewPCG(33, 34)), 1)
 	for _, c := range []struct {
@@ -177,7 +177,7 @@ func TestPagesInTurnsAreCharged(t *testing.T) {
 	}
 }
 
-// However many pages a walk comes to, those that are decompressed early are charged once.
+// Pages that are decompressed early are charged once, however many the walk reads.
 func TestPagesInTurnsAreChargedOnce(t *testing.T) {
 	rows := make([]struct{ ID int64 }, 400_000)
 	for i := range rows {
@@ -204,8 +204,8 @@ func TestPagesInTurnsAreChargedOnce(t *testing.T) {
 	}
 }
 
-// Where the rows of pages are estimated, a walk does not come to all that are decompressed early. They
-// take no memory once it has ended.
+// If the rows of pages are estimated, some pages are decompressed early for nothing. They take no
+// memory after the walk.
 func TestPagesInTurnsAreForgotten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(37, 38))
 	for _, version := range []int{1, 2} {
@@ -267,8 +267,8 @@ type partRow struct {
 	Rare *int64  `parquet:"rare,optional"` // all in the second half of a page
 }
 
-// Of pages whose last rows are not selected only the first bytes are decompressed. The rows are
-// those of the whole pages, however long the values are.
+// If the last rows of a page are not selected, only its first bytes are decompressed. The rows
+// equal those of the whole page, however long the values are.
 func TestPartsOfPages(t *testing.T) {
 	const rows = 16_000
 	rng := rand.New(rand.NewPCG(35, 36))

@@ -110,7 +110,7 @@ func TestMappingCounts(t *testing.T) {
 	}
 }
 
-// Those who map a file at once share one mapping, which ends with the last of them.
+// Goroutines that map a file at the same time share one mapping, which ends with the last of them.
 func TestMapAtOnce(t *testing.T) {
 	const holders = 8
 	var f File

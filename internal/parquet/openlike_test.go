@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOpenLike checks that a file says the same of itself whichever file it is opened after, and
-// that one like itself has its schema.
+// TestOpenLike: a file has the same metadata whichever file it is opened like, and shares its
+// schema with one that is equal.
 func TestOpenLike(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.parquet")
 	more, err2 := filepath.Glob("testdata/writers/*.parquet")
@@ -31,7 +31,7 @@ func TestOpenLike(t *testing.T) {
 		}
 		alone, err := Open(nil, bytes.NewReader(b), int64(len(b)), p)
 		if err != nil {
-			continue // it has what is not supported
+			continue // unsupported
 		}
 		after := open(before)
 		again := open(after)

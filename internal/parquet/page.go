@@ -37,8 +37,8 @@ type Page struct {
 }
 
 // Undecoded reports whether the page was neither decompressed nor decoded; see
-// [Chunk.Undecoded]. Of its fields, only those up to Stored are set, and NonNull is
-// -1 if it is not known. The only use of such a page is to copy it with a ChunkWriter.
+// [Chunk.Undecoded]. Only the fields up to Stored are then set, and NonNull is -1 if it is
+// not known. Such a page can only be copied with a ChunkWriter.
 func (p *Page) Undecoded() bool { return p.sealed != nil }
 
 // Derived returns a copy of a decoded page to be changed: it shares the levels and
@@ -70,8 +70,8 @@ func (p *Page) Bytes(i int, dict *Dictionary) []byte {
 	return p.Plain[p.offsets[i] : p.offsets[i+1]-4]
 }
 
-// CopyBytes copies the values of a byte array column other than NULL to dst, one after
-// another, and sets their ends, which count from the given place of dst.
+// CopyBytes copies the non-NULL values of a byte array column to dst, one after another, and
+// stores in ends where each of them ends. place is the position of dst[0].
 func CopyBytes[O int32 | int64](p *Page, dict *Dictionary, dst []byte, ends []O, place int) {
 	at, from := 0, 0
 	for i := range ends[:p.NonNull] {

@@ -198,7 +198,7 @@ func (f *File) ahead(rowGroup, leaf int, wanted func(lo, hi int64) bool) *Ahead 
 	return a
 }
 
-// Again announces the same once more, so that it stays when it has been read.
+// Again announces the same ranges again, so that their bytes can be read twice.
 func (f *File) Again(a *Ahead) *Ahead {
 	again := &Ahead{release: func() {}}
 	if a != nil && len(a.ranges) > 0 {
@@ -207,9 +207,8 @@ func (f *File) Again(a *Ahead) *Ahead {
 	return again
 }
 
-// locate sets the ranges of a: the wanted pages and the dictionary. If the pages cannot be
-// located or wanted is nil, it is the whole chunk, or the walk should step from header to
-// header.
+// locate sets the ranges of a: the wanted pages and the dictionary. If wanted is nil or the pages
+// cannot be located, it announces the whole chunk, or lets the walk step from header to header.
 func (f *File) locate(a *Ahead, rowGroup, leaf int, wanted func(lo, hi int64) bool) {
 	c := f.ChunkIn(new(Buffers), rowGroup, leaf)
 	defer c.Close()
@@ -227,7 +226,7 @@ func (f *File) locate(a *Ahead, rowGroup, leaf int, wanted func(lo, hi int64) bo
 		switch {
 		case unwanted == pages:
 		case float64(c.end-c.pos)/float64(pages)*float64(unwanted) > float64(f.remote.src.Gap())*float64(pages):
-			// The pages that are not wanted take longer than a request for each page.
+			// Fetching the unwanted pages would take longer than a request for each page.
 			a.steps = true
 		default:
 			a.ranges = whole
@@ -268,8 +267,8 @@ func (c *Chunk) Expect(a *Ahead) {
 	c.ahead, c.buf.ahead = a, a
 }
 
-// Announce announces what the walk will read, unless that was done. Otherwise it is
-// announced when the walk begins.
+// Announce announces now what the walk will read. Without it and without Expect, the walk
+// does so when it begins.
 func (c *Chunk) Announce() {
 	if c.f.remote == nil || c.ahead != nil {
 		return
@@ -283,8 +282,8 @@ func (c *Chunk) Announce() {
 	c.Expect(c.f.Ahead(c.at.RowGroup-1, c.leaf.Index, rows))
 }
 
-// within returns how many of n bytes at c.pos were announced, or n if none were or the
-// walk has found that they do not suffice, and how many to copy at once.
+// within returns how many of the n bytes at c.pos were announced, and how many to copy at once.
+// Both are n if none were announced, or after further.
 func (c *Chunk) within(n int64) (some, window int64) {
 	if c.unannounced || c.ahead == nil {
 		return n, n
@@ -305,8 +304,8 @@ func (c *Chunk) within(n int64) (some, window int64) {
 	return min(n, left), min(max(n, farWindow), left)
 }
 
-// further lets the walk read outside the announced ranges, since a page does not end
-// where the offset index has it. It returns false if it was called before.
+// further lets the walk read outside the announced ranges, because a page does not end
+// where the offset index says. It returns false if it was called before.
 func (c *Chunk) further() bool {
 	if c.ahead == nil || c.unannounced {
 		return false
@@ -315,7 +314,7 @@ func (c *Chunk) further() bool {
 	return true
 }
 
-// headerAhead returns how many bytes to read for a page header after others.
+// headerAhead returns how many bytes to read, after a page, for the next page's header.
 func (c *Chunk) headerAhead() int64 {
 	if c.ahead != nil && c.ahead.steps {
 		return stepHeader
@@ -323,8 +322,8 @@ func (c *Chunk) headerAhead() int64 {
 	return headerAhead
 }
 
-// postpone steps over the dictionary after the header, if its writer gave it up for later
-// pages and those that are wanted may do without it.
+// postpone steps over the dictionary after the header, if the writer gave it up for later pages,
+// so that the wanted ones may not need it.
 func (c *Chunk) postpone(h *meta.PageHeader, offset int64) bool {
 	if c.ahead == nil || !c.ahead.steps || c.dict != nil || h.Type != format.DictionaryPage || h.CompressedPageSize < 0 ||
 		!c.f.LeavesDictionary(c.at.RowGroup-1, c.leaf.Index) {

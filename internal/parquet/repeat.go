@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// A page that a Repeater makes ends with the row, or the copy of a row, at which it
-// has one of these.
+// A Repeater ends a page at the first row, or copy of a row, with which the page reaches
+// one of these limits.
 const (
 	repeatedEntries = 1 << 16
 	repeatedBytes   = 1 << 20 // of values, or of indices
@@ -65,14 +65,14 @@ type openRow struct {
 	left     uint32 // copies to be made; 0: there is no such row
 }
 
-// NewRepeater returns a Repeater for pages of the leaf that have len(times) rows
-// together. Row i of them stands times[i] times in the result, at least once.
+// NewRepeater returns a Repeater for pages of the leaf with len(times) rows in total. Row i
+// appears times[i] times in the result, at least once.
 func NewRepeater(l *meta.Leaf, times []uint32) *Repeater { return &Repeater{leaf: l, times: times} }
 
 // Next returns the next page of the result, with its dictionary, or io.EOF after the
-// last one. next returns the pages to repeat in the same way; it is called for a page
-// once the one before was used. A page none of whose rows is repeated is passed on as
-// it is. Others have bounded size unless a single row exceeds it, and keep the form
+// last one. next returns the input pages in the same way; it is called when the previous page
+// was used. A page without a repeated row is passed on as it is. Other pages have a
+// bounded size unless a single row exceeds it, and keep the form
 // of their values: indices stay indices. The result is valid until the next call. An
 // error is final.
 func (r *Repeater) Next(next func() (*Page, *Dictionary, error)) (*Page, *Dictionary, error) {
@@ -356,8 +356,8 @@ func (r *Repeater) ragged() error {
 	return nil
 }
 
-// single returns the number of rows from r.at on that have one entry each and are not
-// repeated, up to a limit by which a page does not grow far beyond its own.
+// single returns the number of rows from r.at on that have one entry each and are not repeated.
+// It stops early enough that a page hardly exceeds its limits.
 func (r *Repeater) single() (n int) {
 	p := r.in
 	if p.Rep != nil || r.left > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-// repeatCase is a column's pages, and how often each of its rows is to stand.
+// repeatCase is a column's pages, and how often each of its rows is to appear.
 type repeatCase struct {
 	leaf  *meta.Leaf
 	pages []*Page
@@ -164,8 +164,8 @@ func pageEntries(l *meta.Leaf, p *Page, dict *Dictionary) []string {
 	return entries(rep, def, l.MaxDef, func(i int) []byte { return valueOf(l, p, dict, i) }, nil)
 }
 
-// TestRepeaterRows: another number of rows than there should be is an error, as is a
-// row that is to be dropped.
+// TestRepeaterRows: a wrong number of rows is an error, and so is a row that is to be
+// dropped.
 func TestRepeaterRows(t *testing.T) {
 	leaf := &meta.Leaf{Type: format.Int32, Dotted: "a"}
 	page := func(rows int) func() (*Page, *Dictionary, error) {

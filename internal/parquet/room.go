@@ -27,7 +27,7 @@ const (
 
 // PageBudget bounds the memory of the pages of all Files that share it. Small pages are
 // not limited. Only one reader at a time may hold large ones; others wait. A page
-// that is too large even then is an error that wraps fault.ErrMemory. A nil Room
+// that is too large even then is an error that wraps fault.ErrMemory. A nil PageBudget
 // has no bound. It is safe for concurrent use.
 type PageBudget struct {
 	budget      int64
@@ -36,8 +36,8 @@ type PageBudget struct {
 	footers     atomic.Int64  // bytes taken by footers
 }
 
-// NewPageBudget returns the Room of a process with a memory budget in bytes, or nil if
-// the budget is 0.
+// NewPageBudget returns the PageBudget of a process with a memory budget in bytes, or nil
+// if the budget is 0.
 func NewPageBudget(budget int64) *PageBudget {
 	if budget <= 0 {
 		return nil
@@ -85,7 +85,7 @@ func (r *PageBudget) TooLarge(at fault.At, what string, bytes int64) error {
 	return faults.Memory(at, what, bytes, r.budget, pageShare)
 }
 
-// Claim is one reader's share of a Room. The reader has one Chunk, or several whose
+// Claim is one reader's share of a PageBudget. The reader has one Chunk, or several whose
 // pages it needs together. A Claim is not safe for concurrent use.
 type Claim struct {
 	room  *PageBudget
@@ -94,7 +94,7 @@ type Claim struct {
 	// turn, if not nil, is called before the claim becomes large, instead of
 	// waiting for other readers to return memory.
 	turn func(context.Context) error
-	// Evict, if not nil, is called when the Room is exhausted. It returns memory
+	// Evict, if not nil, is called when the claim would exceed its limit. It returns memory
 	// for pages that the reader can read again.
 	Evict func()
 }
@@ -126,9 +126,9 @@ type turnKey struct{}
 
 // WithTurn returns a context for one of several readers whose results are consumed
 // in order. turn waits until the results of all previous readers are consumed; from
-// then on the reader does not depend on others. If turn is nil, the reader must not
-// wait for any other while it holds pages: it then waits for others to return
-// memory, as Buffers with their own claim do.
+// then on the reader does not depend on others. If turn is nil, the reader instead waits
+// for others to return memory, as Buffers with their own claim do, and must wait for
+// nothing else from them while it holds pages.
 func WithTurn(ctx context.Context, turn func(context.Context) error) context.Context {
 	return context.WithValue(ctx, turnKey{}, turn)
 }
@@ -223,8 +223,8 @@ func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64)
 	return err
 }
 
-// spare makes sure that n bytes are charged for pages that are decompressed early, if no other
-// reader has to wait for that.
+// spare makes sure that n bytes are charged for pages decompressed early. It returns false if
+// that would make a reader wait.
 func (b *Buffers) spare(n int64) bool {
 	c, more := b.claim(), n-b.beside
 	if c.room == nil || more <= 0 {

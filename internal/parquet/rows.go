@@ -17,12 +17,12 @@ const MaxRow = 1 << 30
 type RowReader struct {
 	Rows  int   // largest number of rows in a batch
 	Bytes int64 // wanted size of a batch, which may become twice as large
-	// Again takes the place of Bytes once pages are read again for each batch, of which
-	// there should then be few.
+	// Again replaces Bytes once each batch reads pages again: larger batches then read them
+	// less often.
 	Again int64
 	Keep  int64 // largest size of the pages that wait for the next batch
-	// PerRow is the expected size of a row. It is at first what the footer says of the
-	// leaves. Because of dictionaries rows may be larger.
+	// PerRow is the expected size of a row: first the footer's, which is too small if there are
+	// dictionaries, then that of the last batch.
 	PerRow  float64
 	Padding int64 // bytes of a row that are charged in addition to its values
 
@@ -35,7 +35,7 @@ type RowReader struct {
 	cursors []*leafCursor
 	reading *leafCursor
 	free    []*Buffers
-	again   bool     // some pages did not wait for the next batch
+	again   bool     // some pages were dropped between batches
 	listed  []uint32 // rows for which chunks were opened again, if all are read
 
 	// The batch.
@@ -173,8 +173,8 @@ func (r *RowReader) Charge(l *meta.Leaf, p *Page, dict *Dictionary) error {
 // buffersPool has Buffers that no reader uses.
 var buffersPool = sync.Pool{New: func() any { return new(Buffers) }}
 
-// reopened is the number of rows for which a chunk is opened that was left before: they
-// are listed in memory.
+// reopened is the number of rows for which a chunk that was closed is opened again. A list of
+// them is held in memory.
 const reopened = 256 << 10
 
 // open opens the chunk of a cursor at the batch's first row, unless it is open.

@@ -47,8 +47,8 @@ func numbered(t testing.TB, rows int) *File {
 	return f
 }
 
-// Rows are read once and in order if pages are dropped at any time, also where the rows
-// that are left are more than a chunk is reopened for.
+// Rows are read once and in order even if pages are dropped at any time, and if more rows are
+// left than a chunk is reopened for.
 func TestRowReaderReopens(t *testing.T) {
 	const rows = 2*reopened + 100_000
 	f := numbered(t, rows)

@@ -249,7 +249,7 @@ func (c *Chunk) present(entries []uint32) []uint32 {
 		return entries // no value is NULL
 	default:
 		c.buf.values = enc.SelectValues(c.buf.values[:0], def, full, entries)
-		enc.SelectLevels(def[:0], def, entries) // in place: reading is never behind writing
+		enc.SelectLevels(def[:0], def, entries) // in place: writing never overtakes reading
 		return c.buf.values
 	}
 }
@@ -275,7 +275,7 @@ func (c *Chunk) pickIndices(src []byte, values []uint32) error {
 	return nil
 }
 
-// pickFirst is pickPlain for a page in PLAIN encoding of which only the first bytes are there.
+// pickFirst is pickPlain for a PLAIN page whose first bytes alone were decompressed.
 func (c *Chunk) pickFirst(src []byte, values []uint32) (err error) {
 	p, dst, n, width := &c.page, c.buf.picked[:0], 0, c.leaf.Width()
 	if len(values) > 0 {
@@ -296,11 +296,11 @@ func (c *Chunk) pickFirst(src []byte, values []uint32) (err error) {
 	return nil
 }
 
-// leastPart is the size of a page of which less than all is worth knowing.
+// leastPart is the size of the smallest page worth decompressing in part.
 const leastPart = 64 << 10
 
 // needed returns how many bytes of a page that begins with the given row must be decompressed for
-// its selected rows; 0: all. Of values that differ in size, or may be NULL, it is an estimate.
+// its selected rows; 0: all. It is an estimate if values differ in size or may be NULL.
 func (c *Chunk) needed(h *meta.PageHeader, row int64) int {
 	var n, levels int64
 	var encoding format.Encoding

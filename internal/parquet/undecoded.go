@@ -16,9 +16,9 @@ import (
 
 // Pages that lose no row are copied within a chunk without being decompressed. Such
 // a page's indices refer to the dictionary of its chunk, which the copy therefore
-// keeps whole, and its bounds are known only from the input's column index. Those
-// of the input's chunk are not used, although the format could call them inexact:
-// some engines answer queries for the minimum from such bounds all the same.
+// keeps whole, and its bounds are known only from the input's column index. The copy does
+// not keep the input chunk's bounds, although it could mark them as inexact: some engines
+// answer MIN and MAX from inexact bounds.
 
 // undecodedPage is what is known of a page that was not decoded.
 type undecodedPage struct {
@@ -30,7 +30,7 @@ type undecodedPage struct {
 	bounds meta.Bounds // none if not known
 }
 
-// pageMetadata are what a file says of the pages of a chunk.
+// pageMetadata is what a file's index says about the pages of a chunk.
 type pageMetadata struct {
 	order   meta.Order
 	index   *OffsetIndex // nil: none
@@ -119,7 +119,7 @@ func (c *Chunk) beginsRow(h *meta.PageHeader) bool {
 	return ok && level == 0
 }
 
-// addClaims adds to c.sealed what the file says of the page.
+// addClaims adds to c.sealed what the file's index says about the page.
 func (c *Chunk) addClaims(offset, size int64) error {
 	if c.claims == nil {
 		k := &pageMetadata{order: c.f.believedOrder(c.leaf, meta.OrderOf(c.leaf))}

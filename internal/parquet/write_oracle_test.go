@@ -222,8 +222,8 @@ func TestWriterOracles(t *testing.T) {
 	}
 }
 
-// A value that is empty is not a value that is absent: Spark's mark of an older calendar is
-// empty, and Java readers fail where it is absent.
+// Metadata with an empty value is written with that value: Spark's mark of an older calendar is
+// empty, and Java readers fail if a value is absent.
 func TestWriterKeepsEmptyMetadata(t *testing.T) {
 	schema := []meta.Element{
 		{Name: "root", NumChildren: thrift.New[int32](1)},

@@ -51,13 +51,13 @@ const (
 	smallestBlock = 4 << 10 // each class is four times the one before
 
 	// minMoved is the smallest part of a chunk, in bytes, worth moving to the
-	// Overflow; minOfMany is that of one of very many chunks.
+	// Overflow; minOfMany is used if there are very many chunks.
 	minMoved  = 64 << 10
 	minOfMany = 16 << 10
 )
 
-// minMoved returns the smallest part of a chunk to move, so that those of all leaves
-// hardly exceed the Pool's memory.
+// minMoved returns the smallest part of a chunk to move. The smaller parts of all leaves
+// together hardly exceed the Pool's memory.
 func (w *Writer) minMoved() int64 {
 	return min(max(w.opts.Pool.Most/int64(len(w.leaves)), minOfMany), minMoved)
 }

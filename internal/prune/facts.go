@@ -15,15 +15,15 @@ import (
 
 // Facts are the trusted statistics of the values of a leaf in a row group or page.
 type Facts struct {
-	// Least and Most are inclusive bounds of the values other than NULL, as they are
-	// stored. Nil: unknown; then both are.
+	// Least and Most are inclusive bounds of the values other than NULL, in stored
+	// form. Both are nil if they are unknown.
 	Least, Most []byte
 	// Empty reports whether values may be empty byte arrays even if the bounds exclude
 	// them: several writers ignore these when they compute the minimum.
 	Empty bool
 	// NaN reports whether values may be NaN, which is never within the bounds.
 	NaN bool
-	// NoNulls and AllNulls report whether surely no value, or every one, is NULL.
+	// NoNulls: surely no value is NULL. AllNulls: surely every value is.
 	NoNulls, AllNulls bool
 }
 
@@ -71,8 +71,7 @@ func leafOrder(l *meta.Leaf, class keys.Class) (o order, ok bool) {
 	return o, ok
 }
 
-// Sized reports whether values have sizes of their own, so that each is stored after its
-// size.
+// Sized reports whether values differ in size, so that each is stored after its size.
 func (s *Statistics) Sized() bool { return s.leaf.Type == format.ByteArray }
 
 // Group returns the facts about a row group.
@@ -86,7 +85,7 @@ func (s *Statistics) Group(g int) Facts {
 	return f
 }
 
-// bounded returns the facts that bounds make, without NULLs.
+// bounded returns the facts that follow from bounds; those about NULLs are not set.
 func (s *Statistics) bounded(least, most []byte) Facts {
 	f := Facts{NoNulls: s.leaf.MaxDef == 0}
 	if !s.ordered || least == nil || most == nil || s.order.size == 0 && openEnded(most) {
@@ -103,7 +102,7 @@ func (s *Statistics) bounded(least, most []byte) Facts {
 	return f
 }
 
-// counted adds a number of NULLs among rows; other numbers than 0 to rows are ignored.
+// counted adds to f that nulls of rows are NULL. It ignores numbers outside 0 to rows.
 func (s *Statistics) counted(f *Facts, nulls, rows int64) {
 	switch {
 	case rows == 0 || s.leaf.MaxDef == 0:

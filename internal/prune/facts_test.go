@@ -14,8 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-// TestFacts checks what the statistics of a row group and of its only page tell about values
-// other than those between the bounds: NaN, empty strings and NULLs.
+// TestFacts checks what the statistics of a row group and of its only page say about values
+// outside the bounds: NaN, empty strings and NULLs.
 func TestFacts(t *testing.T) {
 	f32 := func(f float32) []byte { return i32(int32(math.Float32bits(f))) }
 	nan32, nan64 := f32(float32(math.NaN())), f64(math.NaN())
@@ -47,7 +47,7 @@ func TestFacts(t *testing.T) {
 		{"optional single, all NULL", leaf(format.Float, true, nil), arrow.PrimitiveTypes.Float32, "", nil, nil, rows, "all NULL"},
 		{"optional single, all NULL with bounds", leaf(format.Float, true, nil), arrow.PrimitiveTypes.Float32, "", f32(1), f32(5), rows, "bounds, NaN"},
 		{"integer", leaf(format.Int64, false, nil), arrow.PrimitiveTypes.Int64, "", i64(1), i64(5), 0, "bounds, no NULLs"},
-		{"integers the other way round", leaf(format.Int64, false, nil), arrow.PrimitiveTypes.Int64, "", i64(5), i64(1), 0, "no NULLs"},
+		{"integers, swapped bounds", leaf(format.Int64, false, nil), arrow.PrimitiveTypes.Int64, "", i64(5), i64(1), 0, "no NULLs"},
 		{"string", text, arrow.BinaryTypes.String, "", []byte("a"), []byte("b"), 0, "bounds, empty, no NULLs"},
 		{"string from empty", text, arrow.BinaryTypes.String, "", []byte{}, []byte("b"), 0, "bounds, no NULLs"},
 		{"string without end", text, arrow.BinaryTypes.String, "", []byte("a"), []byte("\xff\xff"), 0, "no NULLs"},
@@ -85,7 +85,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// told renders facts. It says which bounds they have only if these are not the given ones.
+// told renders facts. It shows their bounds only if these are not the given ones.
 func told(f Facts, least, most []byte) string {
 	out := ""
 	switch {

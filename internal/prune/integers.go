@@ -10,9 +10,9 @@ import (
 )
 
 // IntegerRange returns bounds of the integers in the column at path, according to
-// the statistics of the row groups. ok is false if those of some row group are
-// missing or not believed. Without values, lo is +Inf and hi -Inf. It reads
-// nothing.
+// the statistics of the row groups. ok is false if the statistics of some row group
+// are missing or not trusted. Without values, lo is +Inf and hi -Inf. It reads
+// nothing from the file.
 func IntegerRange(f *parquet.File, path keys.Path) (lo, hi float64, ok bool) {
 	leaf, found := leafAt(f, path)
 	if !found || !f.BoundsBelieved(leaf) {

@@ -53,8 +53,8 @@ func vectors() []vector {
 		{"no column orders", flat, "", func(s *spec) { s.orders = nil }, "all"},
 		{"an unknown column order", flat, "", func(s *spec) { s.orders = []format.ColumnOrder{{}} }, "all"},
 		{"more column orders than columns", flat, "", func(s *spec) { s.orders = append(s.orders, typed) }, "all"},
-		{"a writer who cut bounds off", flat, "", func(s *spec) { s.by = "hyparquet" }, "all"},
-		{"bounds the other way round", flat, "", func(s *spec) {
+		{"a writer that cuts bounds off", flat, "", func(s *spec) { s.by = "hyparquet" }, "all"},
+		{"swapped bounds", flat, "", func(s *spec) {
 			s.stats = bounds(i64(2000), i64(5)) // in an order of the writer's own
 		}, everything},
 		{"no upper bound", flat, "", func(s *spec) { s.stats.MaxValue.Valid = false }, everything},
@@ -83,7 +83,7 @@ func vectors() []vector {
 			s.leaf, s.stats, s.set = unsignedLeaf(64, true), bounds(i64(1), i64(9)), naturals(12)
 			s.by = "parquet-go version 18.1.0"
 		}), "", func(s *spec) { s.by = "parquet-go version 15.0.2" }, "all"},
-		{"a byte that is none", with(flat, func(s *spec) {
+		{"a value outside of a byte", with(flat, func(s *spec) {
 			s.leaf, s.stats, s.set = unsignedLeaf(8, false), bounds(i32(1), i32(9)), ints(12)
 		}), "", func(s *spec) { s.stats = bounds(i32(-1), i32(9)) }, everything},
 
@@ -129,7 +129,7 @@ func vectors() []vector {
 			s.stats = bounds(make([]byte, 16), append(make([]byte, 15), 9))
 			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(0, 0xff), decimal(0, 0xff), nil
 		}), "", func(s *spec) { s.by = "parquet-cpp version 1.5.1-SNAPSHOT" }, "all"},
-		{"a scale that nobody can expand", with(flat, func(s *spec) {
+		{"a scale too large to expand", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int64, false, decimalType(18, 2)), bounds(i64(100), i64(200))
 			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(0, 9), decimal(0, 9), nil
 		}), "", func(s *spec) { s.lo = decimal(math.MinInt32, 9) }, "all"},
@@ -160,14 +160,14 @@ func vectors() []vector {
 		{"empty values that the minimum left out", with(words, func(s *spec) {
 			s.lo, s.hi = []byte("a"), []byte("aa")
 		}), "", func(s *spec) { s.lo = []byte{} }, "all"},
-		{"strings of a stranger", words, "", func(s *spec) { s.by = "Parquet.Net version 6.0.3" }, "all"},
-		{"strings of nobody", words, "", func(s *spec) { s.by = " " }, "all"},
+		{"strings of an unknown writer", words, "", func(s *spec) { s.by = "Parquet.Net version 6.0.3" }, "all"},
+		{"strings without a writer", words, "", func(s *spec) { s.by = " " }, "all"},
 		{"UUIDs compared wrong", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(16, new(format.UUIDType)), bounds(make([]byte, 16), bytes.Repeat([]byte{3}, 16))
 			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Fixed(16)}, bytes.Repeat([]byte{4}, 16), bytes.Repeat([]byte{5}, 16), nil
 		}), "", func(s *spec) { s.by = "github.com/parquet-go/parquet-go version 0.32.0(build )" }, "all"},
 		{"strings compared by their length first", words, "", func(s *spec) { s.by = "parquet-rs version 5.0.0 (build 1)" }, "all"},
-		{"bounds in memory that was used again", words, "", func(s *spec) { s.by = "github.com/segmentio/parquet-go version 0.1.0(build )" }, "all"},
+		{"bounds in reused memory", words, "", func(s *spec) { s.by = "github.com/segmentio/parquet-go version 0.1.0(build )" }, "all"},
 		{"fixed width, a bound cut off", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(3, nil), bounds([]byte("abc"), []byte("abd"))
 			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Fixed(3)}, []byte("abe"), []byte("abf"), nil
@@ -178,7 +178,7 @@ func vectors() []vector {
 		}), "", func(s *spec) { s.leaf.ConvertedType = thrift.New(deprecated.Interval) }, "all"},
 
 		// NULLs.
-		{"a number of NULLs that is not said", with(flat, func(s *spec) {
+		{"an unknown number of NULLs", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int64, true, nil), meta.Statistics{NullCount: thrift.New[int64](300)}
 		}), "", func(s *spec) { s.stats.NullCount.Valid = false }, everything},
 		{"one value among NULLs", with(flat, func(s *spec) {
@@ -193,7 +193,7 @@ func vectors() []vector {
 			s.stats = bounds(i64(999), i64(1001))
 			s.stats.NullCount = thrift.New[int64](300)
 		}, everything},
-		{"a page of NULLs that has none", nullPages(paged), "100-200", func(s *spec) { s.pages[0].nulls = 0 }, "0-200"},
+		{"a page of NULLs with a count of none", nullPages(paged), "100-200", func(s *spec) { s.pages[0].nulls = 0 }, "0-200"},
 		{"a page of unknown NULLs", nullPages(paged), "100-200", func(s *spec) { s.pages[0].nulls = -1 }, "0-200"},
 		{"pages of NULLs, uncounted", nullPages(paged), "100-200", func(s *spec) { s.counts = false }, "0-200"},
 		{"pages of NULLs in a column that has none", nullPages(paged), "100-200", func(s *spec) { s.leaf = leaf(format.Int64, false, nil) }, "0-200"},
@@ -203,7 +203,7 @@ func vectors() []vector {
 			s.claim = format.Ascending
 			s.pages = []specPage{threePages[1], threePages[0], threePages[1]}
 		}, "0-100 200-300"},
-		{"a page's bounds the other way round", paged, "100-200", func(s *spec) { s.pages[0].min = i64(1000) }, "0-200"},
+		{"a page's swapped bounds", paged, "100-200", func(s *spec) { s.pages[0].min = i64(1000) }, "0-200"},
 		{"a page without bounds", paged, "100-200", func(s *spec) { s.pages[2].min, s.pages[2].max = nil, nil }, "100-300"},
 		{"a page whose bound is too short", paged, "100-200", func(s *spec) { s.pages[2].min = []byte{0} }, "100-300"},
 		{"a string page without an upper bound", with(words, func(s *spec) {
@@ -232,10 +232,10 @@ func vectors() []vector {
 			s.leaf, s.stats, s.set = leaf(format.Int32, false, nil), bounds(i32(0), i32(99)), ints(7)
 			s.bloom = parquetBloom([]byte{7})
 		}), "", func(s *spec) { s.leaf = unsignedLeaf(8, false) }, everything},
-		{"a Bloom filter written from memory given back", with(flat, func(s *spec) {
+		{"a Bloom filter written from freed memory", with(flat, func(s *spec) {
 			s.set, s.bloom = ints(7), parquetBloom()
 		}), "", func(s *spec) { s.by = "parquet-go version 18.4.0" }, everything},
-		{"a Bloom filter, and bounds the other way round", with(flat, func(s *spec) {
+		{"a Bloom filter, and swapped bounds", with(flat, func(s *spec) {
 			s.set, s.bloom = ints(7, 1000), parquetBloom(i64(8))
 		}), "", func(s *spec) { s.stats, s.bloom = bounds(i64(2000), i64(8)), parquetBloom(i64(1000)) }, everything},
 		{"a Bloom filter with one of two members", with(paged, func(s *spec) {
@@ -288,7 +288,7 @@ func TestPrune(t *testing.T) {
 
 // parquet-mr marks pages full of values as pages of NULLs if it got them without
 // statistics.
-func TestPruneNullPagesOfStrangers(t *testing.T) {
+func TestPruneKeepsFalseNullPages(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join("../parquet/testdata", "datapage_v1-snappy-compressed-checksum.parquet"))
 	if err != nil {
 		t.Fatal(err)
@@ -314,13 +314,13 @@ func TestPruneNulls(t *testing.T) {
 	}{
 		{"pages", func(s *spec) { s.pages[0].nulls, s.pages[1].nulls, s.pages[2].nulls = 3, 50, 4 }, "100-200", 7},
 		{"one page uncounted", func(s *spec) { s.pages[0].nulls, s.pages[2].nulls = -1, 4 }, "100-200", -1},
-		{"the page that is left uncounted", func(s *spec) { s.pages[1].nulls = -1 }, "100-200", 0},
+		{"the remaining page uncounted", func(s *spec) { s.pages[1].nulls = -1 }, "100-200", 0},
 		{"uncounted", func(s *spec) { s.counts = false }, "100-200", -1},
 		{"none in the chunk", func(s *spec) { s.counts, s.stats.NullCount = false, thrift.New[int64](0) }, "100-200", 0},
 		{"the whole chunk", func(s *spec) { s.set, s.stats.NullCount = ints(-5), thrift.New[int64](17) }, "", 17},
 		{"the whole chunk uncounted", func(s *spec) { s.set, s.counts = ints(-5), false }, "", -1},
 		{"more than there are rows", func(s *spec) { s.set, s.pages, s.stats.NullCount = ints(-5), nil, thrift.New[int64](301) }, "", -1},
-		{"fewer than none", func(s *spec) { s.set, s.pages, s.stats.NullCount = ints(-5), nil, thrift.New[int64](-1) }, "", -1},
+		{"a negative number", func(s *spec) { s.set, s.pages, s.stats.NullCount = ints(-5), nil, thrift.New[int64](-1) }, "", -1},
 		{"required", func(s *spec) { s.set, s.leaf = ints(-5), leaf(format.Int64, false, nil) }, "", 0},
 		{"nothing outside", func(s *spec) { s.set, s.counts = ints(50, 150, 250), false }, "0-300", 0},
 		{"no members at all", func(s *spec) { s.set, s.stats.NullCount = exact.New(), thrift.New[int64](17) }, "", 17},
@@ -337,10 +337,10 @@ func TestPruneNulls(t *testing.T) {
 func TestPruneBrokenIndex(t *testing.T) {
 	base := spec{leaf: leaf(format.Int64, false, nil), classes: []keys.Class{keys.Integer}, set: ints(150), pages: threePages}.base()
 	for name, change := range map[string]func(s *spec){
-		"a row in two pages":     func(s *spec) { s.pages[0].rows, s.rows = 0, 300 },
-		"a page behind the rows": func(s *spec) { s.rows = 200 },
-		"more NULLs than rows":   func(s *spec) { s.leaf, s.pages[0].nulls = leaf(format.Int64, true, nil), 101 },
-		"fewer NULLs than none":  func(s *spec) { s.pages[0].nulls = -2 },
+		"a row in two pages":         func(s *spec) { s.pages[0].rows, s.rows = 0, 300 },
+		"a page after the rows":      func(s *spec) { s.rows = 200 },
+		"more NULLs than rows":       func(s *spec) { s.leaf, s.pages[0].nulls = leaf(format.Int64, true, nil), 101 },
+		"a negative number of NULLs": func(s *spec) { s.pages[0].nulls = -2 },
 		"pages outside the chunk": func(s *spec) {
 			s.rows, s.pages = 1000, slices.Repeat([]specPage{{rows: 1, min: i64(0), max: i64(1)}}, 700)
 		},

@@ -18,11 +18,11 @@ type State struct {
 	Files      []File   `json:"files"`  // in ascending order of Name
 	Rows       int64    `json:"rows"`   // of all files
 	Bytes      int64    `json:"bytes"`
-	// Remove are files of the generation before that have no place in this one. They
-	// are removed after this generation was published.
+	// Remove are files of the generation before that this one does not have. They are
+	// removed after this generation was published.
 	Remove []string `json:"remove,omitempty"`
-	// Removed are the files that this output wrote and removed, by Name: they are told from
-	// what others have put there since.
+	// Removed are the files that this output wrote and removed, by Name. They distinguish its
+	// own files from what others have put there since.
 	Removed []File `json:"removed,omitempty"`
 }
 
@@ -48,8 +48,8 @@ type Entry struct {
 	Size   int64  `json:"size"`
 	Print  string `json:"print"`  // fingerprint of its content, hexadecimal
 	Groups int    `json:"groups"` // row groups
-	// Lo and Hi are the row groups that a worker has read, Hi exclusive. In a state
-	// these are all of them.
+	// Lo and Hi are the row groups that a worker has read, Hi exclusive; in a state,
+	// all row groups of the input.
 	Lo     int   `json:"lo,omitempty"`
 	Hi     int   `json:"hi,omitempty"`
 	Cuts   []int `json:"cuts,omitempty"` // where it was divided among workers: their first row groups, without 0

@@ -183,7 +183,7 @@ func (w *Writer) undisputed(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for range 2 { // the part of another attempt may go between being listed and read: it is committed then
+	for range 2 { // another attempt's part may be committed, and thus gone, between listing and reading
 		l, err := d.look(ctx)
 		if err != nil {
 			return err

@@ -46,8 +46,8 @@ const (
 // Ring is a ring of filters. It must not be used concurrently.
 type Ring struct {
 	Clock
-	// All records keys that were seen before, too, in the slots of their rows. Then no row whose
-	// key came within the window is [Fresh], whichever of its rows one counts.
+	// All also records keys that were seen before, in the slots of their rows. Then a row is
+	// [Fresh] only if no row before it in the window has its key, fresh or not.
 	All bool
 
 	params Params
@@ -192,8 +192,8 @@ func (r *Ring) Recorded() (n uint64) {
 // Fullest returns the number of keys in the slot that has most.
 func (r *Ring) Fullest() uint64 { return slices.Max(r.counts) }
 
-// Rate returns the probability that a key that is not in the ring is taken for one that is: that
-// of a false positive in any of its filters, by the keys that they hold.
+// Rate returns the probability that a key that is not in the ring is taken for one that is: the
+// probability of a false positive in any of its filters, given the keys that they hold.
 func (r *Ring) Rate() float64 {
 	if n := r.Recorded(); r.rated == 0 || n-r.rated > r.rated/128 {
 		r.rate, r.rated = rate(r.params.Blocks, r.ways, r.counts), max(n, 1)

@@ -30,7 +30,7 @@ type Window struct {
 }
 
 // Plan returns the parameters of a ring, and an error if there is no such ring. Each of n slots
-// gets the rate p for which 1-(1-p)^n is that of a row.
+// gets the rate p for which 1-(1-p)^n is the rate of a row.
 func Plan(w Window) (p Params, err error) {
 	p = Params{Slots: w.Slots, Expect: w.Expect, FPR: w.FPR}
 	switch {
@@ -84,8 +84,8 @@ func (p Params) Fits(most uint64) error {
 		fault.ErrMemory, p.Expect, p.FPR, show.Size(int64(min(most, math.MaxInt64))), show.Size(int64(p.Bytes())))
 }
 
-// rate returns the probability of a false positive in any of the slots with so many keys, of which
-// each way has its share.
+// rate returns the probability of a false positive in any of the slots, given their numbers of
+// keys. Each way of a slot has its share of them.
 func rate(blocks, ways uint64, counts []uint64) float64 {
 	none := 0.0 // logarithm of the probability that there is none
 	for _, n := range counts {

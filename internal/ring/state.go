@@ -63,8 +63,8 @@ func (r *Ring) Encode(w io.Writer, with json.RawMessage) error {
 }
 
 // Decode reads what Encode has written, to the end of in. name is used in errors. size is the
-// number of bytes that there are, -1 if it is unknown, and most that of the bits that memory has
-// room for; 0: no limit.
+// number of bytes in it, -1 if that is unknown. most limits the bytes of the bits in memory; 0: no
+// limit.
 func Decode(in io.Reader, name string, size int64, most uint64) (*Ring, json.RawMessage, error) {
 	at := fault.At{File: name}
 	sum := xxh3.New()

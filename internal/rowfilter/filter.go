@@ -27,8 +27,8 @@ import (
 // Filter finds the rows of a Parquet file that satisfy its condition. Statistics of
 // row groups and pages decide as many rows as possible (rowspans.go). The columns of the
 // condition are then read for the remaining rows, one column after the other, the
-// smallest one first. A row that fails by the columns read so far is not read in the
-// others. It must not be used concurrently.
+// smallest one first. Rows that have already failed are skipped in the remaining
+// columns. It must not be used concurrently.
 type Filter struct {
 	file    *source.File
 	where   *where.Bound
@@ -90,7 +90,7 @@ func (w *Filter) Size() int64 {
 	return int64(n) + w.arrays.size()
 }
 
-// Shed releases that memory.
+// Shed releases the memory that Size counts.
 func (w *Filter) Shed() {
 	w.sure, w.maybe, w.found, w.seen, w.whole, w.values = nil, nil, nil, nil, nil, nil
 	clear(w.truths)
@@ -121,8 +121,8 @@ func (w *Filter) Rows(ctx context.Context, r tasks.Range, within rows.Set) (chos
 	return chosen, err == nil && int64(len(chosen)) == r.Hi-r.Lo, err
 }
 
-// Among returns those of the rows of a row group that satisfy the condition. Both are
-// ascending. The slice is valid until the next call.
+// Among returns the rows of list, in a row group, that satisfy the condition. list and the
+// result are ascending. The result is valid until the next call.
 func (w *Filter) Among(ctx context.Context, group int, list []uint32) ([]uint32, error) {
 	if err := w.Look(ctx, group); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (w *Filter) Among(ctx context.Context, group int, list []uint32) ([]uint32,
 	return w.evaluateUndecided(ctx, group)
 }
 
-// evaluateUndecided returns the rows of sure, and those of maybe that satisfy the condition.
+// evaluateUndecided returns all rows of sure and the rows of maybe that satisfy the condition.
 func (w *Filter) evaluateUndecided(ctx context.Context, group int) ([]uint32, error) {
 	if len(w.maybe) == 0 {
 		return w.sure, nil
@@ -207,8 +207,7 @@ func (w *Filter) bytes(group int, c *filterColumn) (n int64) {
 	return n
 }
 
-// Cost returns the compressed bytes of the columns that must be read of a row group, whose
-// spans are known.
+// Cost returns the compressed bytes of the columns that must be read from a row group after Look.
 func (w *Filter) Cost(group int) (n int64) {
 	if len(w.open) == 0 {
 		return 0
@@ -258,14 +257,13 @@ func (w *Filter) keep(positions []uint32) {
 	}
 }
 
-// known are conclusions from the truth of up to maxKnown predicates: 0 if there is none
-// yet.
+// known caches what hopeful concludes from the truth of up to maxKnown predicates; 0: nothing yet.
 type known [1 << (2 * maxKnown)]int8
 
 const maxKnown = 6
 
 // hopeful reports whether a row may satisfy the condition, given the truth of some
-// predicates for it and what is possible for the others. k keeps the conclusions.
+// predicates for it and the possible truth values of the others. k caches the answers.
 func (w *Filter) hopeful(k *known, sets []where.Truths, preds []int, truths [][]where.Truth, row int) bool {
 	code := 0
 	for _, p := range preds {

@@ -19,14 +19,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// A file with a condition, [source.OpenOptions].Where, has only the rows that satisfy it, for
-// each of its readers: rows that fail neither have a key nor are an error. Rows keep
-// the numbers that they have in the stored row group. In Parquet files a [Filter]
-// finds the rows, elsewhere a [Records].
+// To all of its readers, a file with a condition ([source.OpenOptions].Where) has only the
+// rows that satisfy it: rows that fail have no key and cause no error. Rows keep their
+// numbers in the stored row group. A [Filter] finds the rows in Parquet files, a [Records]
+// in others.
 
-// MostRows returns the number of rows of the piece, at most: with a condition, those of
-// row groups that may have one according to the footer. It returns -1 if the number is
-// not known before they are read.
+// MostRows returns an upper bound on the number of rows in the piece. With a condition, it
+// leaves out row groups in which no row satisfies it according to the footer. It returns
+// -1 if the number is unknown before the rows are read.
 func MostRows(p source.Piece) (n int64) {
 	for _, rows := range GroupsMost(p) {
 		if rows < 0 {
@@ -61,8 +61,8 @@ func Read(ctx context.Context, f *source.File, group int, columns []int) iter.Se
 	})
 }
 
-// ReadFrom is Read by a reader of the file. over receives the number of stored rows that
-// each step has read over.
+// ReadFrom is Read by a reader of the file. over receives the number of stored rows read
+// in each step.
 func ReadFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	p, _ := from.(*arrowparquet.Parquet)
 	switch {

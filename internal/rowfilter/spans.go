@@ -63,7 +63,7 @@ func (w *Filter) Group(group int) where.Truths {
 // columnState has the possible truth values of a column's predicates in a range of rows.
 type columnState struct {
 	preds []where.Truths // by predicate of the column
-	empty []where.Truths // for empty values in addition; nil: without any
+	empty []where.Truths // additional ones, for empty values; nil: preds has all
 }
 
 // all returns the possible truth values of predicate k of the column.
@@ -114,11 +114,12 @@ func (c *filterColumn) pair(a, b []byte) arrow.Array {
 	return values
 }
 
-// maxEmpty is the maximum number of columns whose empty values are considered apart.
+// maxEmpty is the maximum number of columns whose empty values are considered separately.
 const maxEmpty = 4
 
-// possible returns the possible truth values of the condition, given those of each column.
-// The values of one column are either empty or within its bounds in all predicates.
+// possible returns the possible truth values of the condition, given those of each column. A
+// value is either empty or within its column's bounds; each case is evaluated for all
+// predicates of the column together.
 func (w *Filter) possible(states []columnState) (out where.Truths) {
 	sets := make([]where.Truths, len(w.sets))
 	var apart []int // columns with empty values
@@ -158,8 +159,7 @@ type columnPages struct {
 	noNulls bool // in the whole row group
 }
 
-// byPages is Look by the page indexes of columns that the row
-// group's statistics do not settle.
+// byPages is Look by page indexes, for columns that the row group's statistics leave undecided.
 func (w *Filter) byPages(group int, total int64) error {
 	states, walks := make([]columnState, len(w.columns)), make([]columnPages, len(w.columns))
 	for i := range w.columns {
@@ -207,8 +207,8 @@ func (w *Filter) byPages(group int, total int64) error {
 	return nil
 }
 
-// Candidates returns the rows of a range that may satisfy the condition; within as in
-// rows.
+// Candidates returns the rows of a range that may satisfy the condition. For within, see
+// Rows.
 func (w *Filter) Candidates(ctx context.Context, r tasks.Range, within rows.Set) (spans rows.Set, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, nil
@@ -223,9 +223,9 @@ func (w *Filter) Candidates(ctx context.Context, r tasks.Range, within rows.Set)
 	return w.Possible.And(within).And(r.Set(total)), nil
 }
 
-// Announce announces what evaluating the condition for a range will read, of files over
-// a network, and returns the rows that may satisfy it. Each column is announced for all of
-// them, also those that need it only if others let a row through.
+// Announce announces what evaluating the condition for a range may read from a file over a
+// network, and returns the rows that may satisfy it. It announces each column for all of
+// these rows, although rows that fail by another column will not need it.
 func (w *Filter) Announce(ctx context.Context, r tasks.Range, within rows.Set) (ahead map[int]*parquet.Ahead, spans rows.Set, err error) {
 	if spans, err = w.Candidates(ctx, r, within); err != nil {
 		return nil, nil, err
@@ -243,8 +243,8 @@ func (w *Filter) Announce(ctx context.Context, r tasks.Range, within rows.Set) (
 	return ahead, spans, nil
 }
 
-// add adds rows after those that are known to be possible; all of which satisfy the condition
-// if they are sure to.
+// add adds rows that may satisfy the condition, or all do if sure is set. They come after
+// the rows added before.
 func (w *Filter) add(lo, hi int64, sure bool) {
 	w.Possible = w.Possible.Add(lo, hi)
 	if sure {

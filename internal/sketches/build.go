@@ -122,8 +122,8 @@ func (o Options) workers(spec Spec) int {
 	return int(max(1, min(uint64(tasks.Processors(o.Threads)), room/spec.Bytes())))
 }
 
-// eachKey adds the keys of the plan's rows with their weights to what each worker has, and
-// returns that of all.
+// eachKey adds the keys of the plan's rows, with their weights, to a value of each worker, and
+// returns all of these values.
 func eachKey[T any](ctx context.Context, plan *builds.Plan, spec Spec, threads int, newWork func() T, add func(T, *weighted) error) (all []T, rep Report, err error) {
 	var mu sync.Mutex
 	rep.Rows, rep.KeysNull, err = keyscan.Read(ctx, plan.Pieces(), keyscan.ReadOptions{

@@ -112,7 +112,7 @@ func (s *Sketch) part(dst []byte, lo, hi uint64) []byte {
 	return dst
 }
 
-// Digest returns the identity of the sketch, as that of a filter.
+// Digest returns the identity of the sketch, like [filters.Filter.Digest].
 func (s *Sketch) Digest() ([32]byte, error) { return Kind().Digest(&s.facts, s.said().body(), s.part) }
 
 // Save writes the file of a sketch, for its owner alone, and returns its size and digest. Without

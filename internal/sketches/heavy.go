@@ -66,8 +66,8 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 	return found, rep, nil
 }
 
-// sameRows returns an error unless the sketch is of as many rows, and its first row of counters the
-// given one: the keys and weights are then the same but for a chance of about 1 in w.
+// sameRows returns an error unless the sketch has this number of rows and this first row of
+// counters. If it does, the keys and weights are the same, except by a chance of about 1 in w.
 func (s *Sketch) sameRows(rows uint64, row *countmin.Table) error {
 	if rows == s.rows && slices.Equal(row.Counters(), s.table.Counters()[:s.spec.Params.Width]) {
 		return nil

@@ -16,9 +16,9 @@ import (
 // noun names sketches in errors.
 var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}", Typed: "a cast in {Key COL::TYPE}"}
 
-// Merge adds up sketches, which do not change: partial ones of one build, in any order, to the
-// finished one or, with open, to a larger partial one, as builds.Merge does with filters; or, with
-// union, finished ones that count alike. names are for errors.
+// Merge adds up sketches, which do not change. It merges partial ones of one build, in any order,
+// into the finished one or, with open, into a larger partial one, like builds.Merge. With union it
+// adds up finished ones that count alike. names are for errors.
 func Merge(names []string, of []*Sketch, open, union bool) (*Sketch, error) {
 	sum, err := sumFor(names, headersOf(names, of), open, union)
 	for i := 0; i < len(of) && err == nil; i++ {
@@ -106,7 +106,7 @@ func filtersOf(about []*Header) []*filters.Filter {
 }
 
 // alike returns an error unless sketches are finished, and count keys made by the same rules in
-// tables of the same size and, with union, with weights and ranges all or none.
+// tables of the same size. With union, all or none must have weights, and all or none ranges.
 func alike(names []string, about []*Header, union bool) error {
 	if err := builds.SameKeys(noun, names, filtersOf(about)); err != nil {
 		return err

@@ -75,7 +75,7 @@ const (
 	DefaultDelta   = 0.01
 )
 
-// hash is that of all sketches.
+// hash is the hash of all sketches.
 var hash = bloom.Hash{ID: bloom.XXH3}
 
 // newSketch returns an empty sketch.
@@ -103,8 +103,8 @@ func (s *Sketch) Facts() *filters.Facts { return &s.facts }
 // Total returns the weight of all rows with a key: without a weight column, their number.
 func (s *Sketch) Total() uint64 { return s.table.Total() }
 
-// Bound returns ε times the total for each of some nodes: with a probability of at least 1-δ, an
-// estimate that is the sum of them is at most that much too high.
+// Bound returns nodes times ε times the total. With a probability of at least 1-δ, an estimate
+// that is the sum of that many nodes is at most that much too high.
 func (s *Sketch) Bound(nodes int) uint64 { return s.Spec().Bound(float64(s.Total()) * float64(nodes)) }
 
 // Bound returns ε times a total, as a whole number: errors are whole numbers.
@@ -298,8 +298,8 @@ func (s *Sketch) Heavy(phi float64) ([]Hitter, error) {
 // maxHitters limits the intervals that are looked at for heavy keys in a level.
 const maxHitters = 1 << 20
 
-// Threshold returns the least weight, at least 1, that is a share of the total. A share such as 0.07
-// is a little more in binary, which must not cost the key with 7 of 100 rows its place.
+// Threshold returns the least weight, at least 1, that is a share of the total. It allows for shares
+// such as 0.07, which are a little more in binary: a key with 7 of 100 rows must reach it.
 func (s *Sketch) Threshold(phi float64) uint64 {
 	const rounding = 1 - 1e-15
 	return max(1, whole(math.Ceil(phi*rounding*float64(s.Total()))))
@@ -308,7 +308,7 @@ func (s *Sketch) Threshold(phi float64) uint64 {
 // byWeight orders hitters, the heaviest first.
 func byWeight(a, b Hitter) int { return cmp.Compare(b.Weight, a.Weight) }
 
-// forms describes the keys and what is known of them, for errors.
+// forms describes the keys and what is known about them, for errors.
 func (s *Sketch) forms() string {
 	form := strings.Join(s.Classes(), ", ")
 	if s.ranges == nil {

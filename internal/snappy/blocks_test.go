@@ -127,8 +127,8 @@ func elements(r *rand.Rand, n int, wild bool) []byte {
 	return block(size, b)
 }
 
-// hostile returns a block that is random, and often changed, cut or of another size than
-// it says. Of plain ones it is known that they are right and have no elements of s2's own.
+// hostile returns a random block that is often changed, cut or of another size than it says.
+// plain means that it is valid and has no elements that only s2 writes.
 func hostile(r *rand.Rand) (b []byte, plain bool) {
 	size := 1 + r.IntN(1<<(1+r.IntN(17)))
 	if r.IntN(20) == 0 {

@@ -12,7 +12,7 @@ import (
 
 var accelerated = cpu.X86.HasAVX2 && cpu.X86.HasBMI1
 
-// maxSize: the assembly marks lengths by this number, and takes offsets below it for what they are.
+// maxSize keeps all offsets below the number with which the assembly marks lengths.
 const maxSize = 1 << 30
 
 // state is a block that is being decoded. The assembly knows this layout.
@@ -22,10 +22,10 @@ type state struct {
 	srcPos, dstPos int
 }
 
-// newState returns the state of a block at its start. ok means that the assembly may decode it. The
-// assembly is told of the bytes that are needed alone.
+// newState returns the state at the start of a block, of which the assembly is to decode need
+// bytes. ok reports whether the assembly can decode it.
 func newState(dst, src []byte, need int) (s state, ok bool) {
-	// An offset is below 4 GiB: subtracted from a place in dst, it must not pass address 0.
+	// Offsets are below 4 GiB. Subtracted from an address in dst, one must not pass address 0.
 	low := uintptr(unsafe.Pointer(unsafe.SliceData(dst))) < 1<<32
 	if !accelerated || low || len(src) > maxSize || len(dst) > maxSize {
 		return s, false
@@ -34,8 +34,8 @@ func newState(dst, src []byte, need int) (s state, ok bool) {
 	return state{unsafe.SliceData(src), unsafe.SliceData(dst), len(src), min(need, len(dst)), header, 0}, true
 }
 
-// steps decodes elements of all states in turns, until one needs its caller. It returns
-// which, and whether an end of it is too near for a step.
+// steps decodes elements of all states in turns until one of them needs the caller. It returns
+// the index of that state; ended means that it has too little input or output left for a step.
 func steps(all []state) (which int, ended bool) {
 	first := (*uint64)(unsafe.Pointer(unsafe.SliceData(all)))
 	switch len(all) {
@@ -56,7 +56,7 @@ type turns struct {
 	n      int
 }
 
-// add takes the block, if it may.
+// add adds the block if the assembly can decode it.
 func (t *turns) add(b *Block) (ok bool) {
 	if t.states[t.n], ok = newState(b.Dst, b.Src, cmp.Or(b.Need, len(b.Dst))); ok {
 		t.blocks[t.n] = b
@@ -65,8 +65,8 @@ func (t *turns) add(b *Block) (ok bool) {
 	return ok
 }
 
-// next decodes until a block ends, which it takes out. It reports whether that is right; if
-// not, its Dst holds anything.
+// next decodes until a block ends, removes that block and returns it. right reports whether it
+// was decoded; if not, its Dst holds anything.
 func (t *turns) next() (b *Block, right bool) {
 	i, ended := steps(t.states[:t.n])
 	for !ended && t.states[i].element(t.blocks[i].Dst, t.blocks[i].Src) {
@@ -78,7 +78,7 @@ func (t *turns) next() (b *Block, right bool) {
 	return b, s.finish(b.Dst, b.Src)
 }
 
-// finish decodes the rest of a block. It returns false if it has not, and dst holds anything.
+// finish decodes the rest of a block. If it cannot, it returns false, and dst holds anything.
 func (s *state) finish(dst, src []byte) bool {
 	one := unsafe.Slice(s, 1)
 	for {
@@ -104,7 +104,7 @@ func (s *state) finish(dst, src []byte) bool {
 	return s.dstPos == len(dst)
 }
 
-// element decodes one element. It reports whether that is allowed at this place.
+// element decodes one element. It returns false if the element is not valid there.
 func (s *state) element(dst, src []byte) bool {
 	in, out := src[s.srcPos:], dst[s.dstPos:]
 	tag := int(in[0])

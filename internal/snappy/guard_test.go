@@ -11,13 +11,13 @@ package snappy
 //   - the comparison with the start is left out for copies up to 32, longer ones,
 //     overlapping ones, or a lean step's copy-4
 //   - overlap is not noticed in copies of more than 32 bytes, of either step, or in a lean
-//     step's copy-4, or the length of this is taken as it is in the table
-//   - a wide step goes on 4 bytes behind a copy-4, in line or out of line, or takes its
+//     step's copy-4, or the length of the latter is used as the table has it
+//   - a wide step continues 4 bytes after a copy-4, in line or out of line, or takes its
 //     next tag from there; a long step moves 32 bytes, or knows two bytes of offset only
 //   - the mark of long copies is 2^24, which offsets reach
 //   - offset 0, lengths of three bytes, or a length byte (tag 60) is not told from the others
 //   - a long literal is not compared with the input's end, or the output's
-//   - of several blocks, the ends, the start or the first 64 KiB of one are not looked at
+//   - the ends, the start or the first 64 KiB of one of several blocks are not checked
 //
 // and each of these to decode_amd64.go: an element's check of its own length, literal (in
 // input and output), offset (0 and start) and copy is left out; the fourth byte of an offset is
@@ -66,7 +66,7 @@ type rig struct {
 	others   []other
 }
 
-// other is a block that is decoded besides, and is right.
+// other is a valid block that is decoded at the same time.
 type other struct {
 	block Block
 	want  []byte
@@ -92,8 +92,8 @@ func newRig(t testing.TB, size int) rig {
 	return g
 }
 
-// decode decodes a block as often as there are places for it among n blocks. It reports whether the
-// assembly has.
+// decode decodes a block at each position among a random number of blocks. It reports whether
+// the assembly has decoded it.
 func (g rig) decode(dst, src []byte) (right bool) {
 	n := g.r.IntN(AtOnce)
 	for at := range n + 1 {
@@ -148,7 +148,7 @@ func (g rig) among(n, at int, dst, src []byte) bool {
 	return right
 }
 
-// finish decodes until a block ends. If it is another than the one of interest, it must be right.
+// finish decodes until a block ends. If that is another block, it must be right.
 func (g rig) finish(t *turns, block *Block) (another, right bool) {
 	b, right := t.next()
 	if b == block {
@@ -212,7 +212,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Of a block whose first bytes alone are needed, these are right.
+// If only the first bytes of a block are needed, these are right.
 func TestNeed(t *testing.T) {
 	g := newRig(t, largest)
 	r := rand.New(rand.NewPCG(23, 24))
@@ -251,7 +251,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// The steps that reach farthest are tried at every distance from both ends, behind others
+// The steps that reach farthest are tried at every distance from both ends, after others
 // that use and make as much as a step can.
 func TestEnds(t *testing.T) {
 	g := newRig(t, largest)
@@ -357,7 +357,7 @@ func TestLowAddress(t *testing.T) {
 	}
 }
 
-// Offsets as large as the marks of lengths would be, were these smaller.
+// Offsets that would reach a smaller mark of lengths are decoded.
 func TestLargeOffsets(t *testing.T) {
 	const offset = 1 << 24
 	g := newRig(t, 2*offset)

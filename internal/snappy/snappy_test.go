@@ -18,7 +18,7 @@ import (
 // largest is the size of the largest block of the tests.
 const largest = 300 << 10
 
-// Decode answers like s2, and leaves what is behind dst as it was.
+// Decode returns what s2 does, and does not change bytes after dst.
 func TestDecode(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	buf := make([]byte, largest+256)

@@ -4,20 +4,20 @@
 
 package snappy
 
-// decode1 decodes elements of 1 blocks in turns until one block needs the caller: the
-// result is twice its number, and one more if an end of it is too near for a step.
+// decode1 decodes elements of 1 blocks in turns until one needs the caller. The result is
+// twice its index, plus one if it has too little input or output left for a step.
 //
 //go:noescape
 func decode1(s *uint64) int
 
-// decode2 decodes elements of 2 blocks in turns until one block needs the caller: the
-// result is twice its number, and one more if an end of it is too near for a step.
+// decode2 decodes elements of 2 blocks in turns until one needs the caller. The result is
+// twice its index, plus one if it has too little input or output left for a step.
 //
 //go:noescape
 func decode2(s *uint64) int
 
-// decode3 decodes elements of 3 blocks in turns until one block needs the caller: the
-// result is twice its number, and one more if an end of it is too near for a step.
+// decode3 decodes elements of 3 blocks in turns until one needs the caller. The result is
+// twice its index, plus one if it has too little input or output left for a step.
 //
 //go:noescape
 func decode3(s *uint64) int

@@ -31,7 +31,7 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept
 		var of []storage.Object
 		for k, e := range list {
 			if o.maybeNone(e) {
-				of = append(of, e) // which find reports
+				of = append(of, e) // find reports it
 				continue
 			}
 			parts, err := o.PartsOf(e)
@@ -78,8 +78,8 @@ func (o *Opening) tellExcluded(lists, kept [][]storage.Object) {
 	}
 }
 
-// OfPartitions returns the condition on partition columns, or nil if it is on none of
-// them.
+// OfPartitions returns the condition bound to the partition columns alone, or nil if it names
+// none of them.
 func (o *Opening) OfPartitions() *where.Bound {
 	if o.Condition == nil || o.Layout == nil {
 		return nil

@@ -29,8 +29,8 @@ func (o *Opening) files() Opener[*File] {
 	}
 }
 
-// opening is the opening of many files at once, whose results are taken in order. Only
-// some results wait to be taken.
+// opening opens many files at once. The results are taken in order, and the number of results
+// that wait is limited.
 type opening[T any] struct {
 	by      Opener[T]
 	entries []storage.Object

@@ -10,9 +10,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// Bytes are written once and then read anywhere. The first ones are in memory; where there
-// are many, all are in a temporary file. Write and Flush come before ReadAt, which is safe
-// for concurrent use.
+// Bytes are written once and then read at any position. They are in memory or, if there are
+// many, in a temporary file. Write and Flush come before ReadAt, which is safe for
+// concurrent use.
 type Bytes struct {
 	Dir string // of the file; empty: os.TempDir. It must not change after Write
 
@@ -24,10 +24,10 @@ type Bytes struct {
 	w     *bufio.Writer
 }
 
-// heldBytes is how many Bytes memory has at most.
+// heldBytes is the maximum number of bytes held in memory.
 const heldBytes = 4 << 20
 
-// NewBytes returns empty Bytes. Errors start with about, as those of [File].
+// NewBytes returns empty Bytes. Errors start with about, see [New].
 func NewBytes(about fault.Text) *Bytes { return &Bytes{about: about} }
 
 // Size returns the number of bytes written.

@@ -103,7 +103,7 @@ func (f *File) open() (err error) {
 	return nil
 }
 
-// create creates a temporary file. If it has a name, who closes the file removes it.
+// create creates a temporary file. If name is not empty, the caller removes the file after closing it.
 func create(dir string) (f *os.File, name string, err error) {
 	if f, err = unnamed(cmp.Or(dir, os.TempDir())); err == nil {
 		return f, "", nil

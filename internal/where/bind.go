@@ -112,7 +112,7 @@ type columnType struct {
 	width int   // bytes of fixed-width binary; 0: any
 }
 
-// plain returns the type inside extensions, dictionaries and runs, but [keys.Int96].
+// plain returns the type inside dictionaries, runs and extensions other than [keys.Int96].
 func plain(t arrow.DataType) arrow.DataType {
 	for {
 		switch inner := t.(type) {
@@ -130,8 +130,8 @@ func plain(t arrow.DataType) arrow.DataType {
 	}
 }
 
-// Alike reports whether every condition that both types take has the same truth for
-// equal values of them.
+// Alike reports whether every condition that applies to both types has the same truth for
+// equal values of the two.
 func Alike(a, b arrow.DataType) bool {
 	x, y := typeOf(a), typeOf(b)
 	switch x.kind {

@@ -52,8 +52,8 @@ func nameLen(s string) int {
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
-// symbols are the tokens of punctuation, longer ones first. Those that no condition
-// contains are tokens all the same, so that errors can name them.
+// symbols are the tokens of punctuation, longer ones first. Some are in no valid condition,
+// so that errors can name them.
 var symbols = []string{"<=", ">=", "<>", "!=", "==", "::", "||", "->", "=", "<", ">", "(", ")", ",", ".", "+", "-", "*", "/", "%", "[", "]", "{", "}", ";", "^", "&", "|", "~", "?", "$", "@", "#", ":", "!"}
 
 // tokens splits the text. The last token is tokenEnd.

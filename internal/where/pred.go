@@ -107,8 +107,8 @@ func (p *Pred) evalRuns(dst []Truth, a *array.RunEndEncoded) []Truth {
 	return dst
 }
 
-// Possible returns the truth values that the predicate may have for values of which
-// the facts are known. It is empty if there can be no value.
+// Possible returns the truth values that the predicate may have for values with the given
+// facts. It is empty if there can be no value.
 func (p *Pred) Possible(f Facts) (out Truths) {
 	if p.column < 0 {
 		return All

@@ -21,16 +21,16 @@ const (
 	slack     = 64        // bytes after the literals that may be read and written
 )
 
-// literals are the streams of one block or two. The assembly knows this layout.
+// literals has the streams of literals of one block or two. The assembly knows this layout.
 type literals struct {
 	tables [2][1 << maxWidth]uint16
-	bits   [8]uint64  // loaded, from the highest bit on; the last bit that is set is not one of them
-	in     [8]uintptr // where they were loaded
+	bits   [8]uint64  // loaded bits, from the highest on; the lowest bit that is set marks their end
+	in     [8]uintptr // where they were loaded from
 	rounds int
 	out    [8][5120 + 64]byte
 }
 
-// sequences are those of a block. The assembly knows this layout.
+// sequences is the decoder of a block's sequences. The assembly knows this layout.
 type sequences struct {
 	lengths, matches [512]entry
 	offsets          [256]entry
@@ -64,8 +64,8 @@ type machine struct {
 	literals
 	sequences
 	blocks [2]block
-	codes  [3]code  // the last, and room for those of two blocks
-	coded  int      // which is the last
+	codes  [3]code  // the last one, and room for the codes of two blocks
+	coded  int      // index of the last one
 	tabs   [3]table // of literal lengths, offsets, match lengths
 	dst    []byte
 	src    []byte
@@ -74,9 +74,9 @@ type machine struct {
 }
 
 // Decode decodes the frame src into dst, which must have exactly the decoded length and
-// not overlap src. If it returns false, dst holds anything, and another decoder has to be asked.
+// not overlap src. If it returns false, dst holds anything, and another decoder must take over.
 func (d *Decoder) Decode(dst, src []byte) bool {
-	// An offset is below 4 GiB: subtracted from a place in dst, it must not pass address 0.
+	// Offsets are below 4 GiB. Subtracted from an address in dst, one must not pass address 0.
 	low := uintptr(unsafe.Pointer(unsafe.SliceData(dst))) < 1<<32
 	if !accelerated || low || len(dst) < MinSize || len(dst) > maxSize {
 		return false
@@ -206,7 +206,7 @@ func (s *stream) bits(n int) uint64 {
 	return word(s.in, 0) << min(-s.pos, 63) & (1<<n - 1)
 }
 
-// symbols decodes what is left of a stream of literals, one after another.
+// symbols decodes the rest of a stream of literals, one symbol at a time.
 func (s *stream) symbols(table []uint16, width int) bool {
 	for i := range s.out {
 		e := table[s.bits(width)]
@@ -216,7 +216,7 @@ func (s *stream) symbols(table []uint16, width int) bool {
 	return s.pos == 0
 }
 
-// decodeLiterals decodes those of one block or two.
+// decodeLiterals decodes the literals of one block or two.
 func (m *machine) decodeLiterals(blocks []block) bool {
 	var all [8]stream
 	var of [2]*block
@@ -286,7 +286,8 @@ func (b *block) split(all []stream) (ok bool) {
 	return true
 }
 
-// rounds8 decodes the streams of one block or two as far as all of them go.
+// rounds8 decodes the streams of one block or two in rounds, until one of them has too little
+// left for a round.
 func (m *machine) rounds8(all []stream, width int) {
 	symbols := 5
 	if width == 8 {
@@ -422,7 +423,7 @@ func (m *machine) execute(b *block) (rest []byte, ok bool) {
 	return b.literals[at+int(s.pending[0]):], true
 }
 
-// one decodes a sequence, which is pending then.
+// one decodes a sequence and makes it the pending one.
 func (s *sequences) one(in *stream) {
 	of, m, l := s.offsets[s.states[2]], s.matches[s.states[1]], s.lengths[s.states[0]]
 	code := uint64(of.base) + in.bits(int(of.extra))
@@ -445,14 +446,14 @@ func (s *sequences) one(in *stream) {
 		h[0], h[1], h[2] = h[2], h[0], h[1]
 	default:
 		if literal == 0 {
-			code-- // 3 stands for 0, which pend replaces
+			code-- // 3 gives offset 0, which pend replaces
 		}
 		h[0], h[1], h[2] = uint32(code-3), h[0], h[1]
 	}
 	s.pending = [3]uint64{literal, match, uint64(h[0])}
 }
 
-// pend executes the pending sequence, if it is right.
+// pend executes the pending sequence. It returns false if the sequence is not valid.
 func (m *machine) pend(lits []byte) bool {
 	literal, match, offset := int(m.pending[0]), int(m.pending[1]), int(m.pending[2])
 	if offset == 0 { // one less than the last

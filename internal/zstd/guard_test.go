@@ -111,7 +111,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// An output that is too short for a frame of no stated size is not written beyond.
+// A frame that states no size and has more bytes than the output is refused, and nothing is
+// written after the output.
 func TestShort(t *testing.T) {
 	g := newRig(t)
 	r := rand.New(rand.NewPCG(13, 14))
@@ -179,7 +180,7 @@ func TestLiterals(t *testing.T) {
 	n := 0
 	for range cases.Count(20, 60, 1000) {
 		b := w.EncodeAll(page(r, "times", MinSize), nil)
-		head := word(b, 7) // behind the frame's header
+		head := word(b, 7) // after the frame's header
 		literals := int(head >> 28 & 0xfffff)
 		if head>>1&3 != 2 || head>>24&15 != 12 { // raw, 20 bits of length
 			continue
@@ -196,7 +197,7 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// A block of more sequences than its bits are for does not lead before the input.
+// If a block has fewer bits than its number of sequences needs, nothing before the input is read.
 func TestBits(t *testing.T) {
 	g, w, n := newRig(t), encoders(t)[0], 0
 	r := rand.New(rand.NewPCG(19, 20))

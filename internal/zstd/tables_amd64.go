@@ -10,18 +10,18 @@ import (
 
 // entry is a state of a table of finite state entropy (FSE). The assembly knows this layout.
 type entry struct {
-	base  uint32 // what the state stands for, less the extra bits
-	next  uint16 // the next state, less the bits
-	count uint8  // of these bits
-	extra uint8  // bits
+	base  uint32 // the value, to which extra bits are added
+	next  uint16 // the next state, to which count bits are added
+	count uint8
+	extra uint8
 }
 
-// kind is what is known of a table beforehand.
+// kind is what the format fixes for a kind of table.
 type kind struct {
 	base        []uint32
 	extra       []uint8
 	counts      []int16 // predefined
-	log, maxLog int     // of the predefined table, and of any
+	log, maxLog int     // of the predefined table, and the largest allowed
 }
 
 const digits = "0123456789abcdefghijklmnopqrs"
@@ -36,8 +36,8 @@ var (
 	weightKind = newKind(0, "0000000000000", "", 0, 6)
 )
 
-// newKind makes a kind of a digit a symbol: its extra bits, and its states in the predefined
-// table, where - is a state that resets.
+// newKind makes a kind from two strings with a digit for each symbol: its extra bits, and its
+// number of states in the predefined table, where - stands for a probability below one state.
 func newKind(base uint32, extra, counts string, log, maxLog int) *kind {
 	k := &kind{log: log, maxLog: maxLog}
 	for i := range extra {
@@ -51,7 +51,7 @@ func newKind(base uint32, extra, counts string, log, maxLog int) *kind {
 	return k
 }
 
-// word returns the eight bytes at i, those behind the end as 0.
+// word returns the eight bytes at i, with zeros after the end.
 func word(b []byte, i int) uint64 {
 	if i+8 <= len(b) {
 		return binary.LittleEndian.Uint64(b[i:])
@@ -61,7 +61,7 @@ func word(b []byte, i int) uint64 {
 	return binary.LittleEndian.Uint64(w[:])
 }
 
-// readCounts reads how many states each symbol has. It returns the number of bytes, 0 if that is wrong.
+// readCounts reads how many states each symbol has. used is the number of bytes, 0 if they are not valid.
 func readCounts(src []byte, counts []int16, maxLog int) (used, n, log int) {
 	pos := 0
 	peek := func() int { return int(word(src, pos>>3) >> (pos & 7) & (1<<20 - 1)) }
@@ -143,7 +143,7 @@ func (k *kind) fill(table []entry, counts []int16, log int) {
 	}
 }
 
-// table is one of the three of sequences, as it stands for the next block that repeats it.
+// table is one of the three tables of sequences. The next block may repeat it.
 type table struct {
 	entries []entry
 	log     int
@@ -151,7 +151,7 @@ type table struct {
 	valid   bool
 }
 
-// read reads the table in the given mode, and returns what is behind it in src.
+// read reads the table in the given mode, and returns the rest of src.
 func (t *table) read(mode byte, src []byte, k *kind) (rest []byte, ok bool) {
 	var counts [64]int16
 	used, n, log := 0, len(k.counts), k.log
@@ -189,7 +189,7 @@ type code struct {
 	n, log  int // log is 0 if there is none
 }
 
-// read reads the code's weights at the start of src, and returns their number of bytes, 0 if they are wrong.
+// read reads the code's weights at the start of src. used is their number of bytes, 0 if they are not valid.
 func (c *code) read(src []byte) (used int) {
 	c.n, c.log = 0, 0
 	if len(src) == 0 {
@@ -226,7 +226,7 @@ func (c *code) read(src []byte) (used int) {
 	return used
 }
 
-// readCoded reads weights that are coded by two states in turns.
+// readCoded reads weights that two alternating states encode.
 func (c *code) readCoded(src []byte) bool {
 	var counts [13]int16
 	var t [64]entry

@@ -13,7 +13,7 @@ import (
 
 var columns = []string{"addresses", "hex", "integers", "times", "letters", "copies", "runs"}
 
-// page is one as logs have them, of a kind of column.
+// page returns a page like those of a log, with values of a kind of column.
 func page(r *rand.Rand, kind string, size int) []byte {
 	b := make([]byte, 0, size+100)
 	words := []string{"item", "cart", "search", "user", "order", "https://shop.example.com/", "https://www.example.org/news/"}
@@ -73,7 +73,7 @@ func oracle(t testing.TB) *zstd.Decoder {
 	return z
 }
 
-// Frames of encoders are decoded, and what is behind dst is left as it was.
+// Frames of encoders are decoded, and bytes after dst do not change.
 func TestDecode(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	all := encoders(t)

@@ -2,8 +2,8 @@ package cloud
 
 import "testing"
 
-// The address of a container comes from the environment, and from a connection string what that
-// does not say.
+// The address of a container comes from the environment, and what is missing there from a
+// connection string.
 func TestAzureAddress(t *testing.T) {
 	const connection = "DefaultEndpointsProtocol=http;AccountName=theirs;AccountKey=a==;EndpointSuffix=x"
 	for want, env := range map[string]map[string]string{

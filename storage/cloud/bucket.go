@@ -134,7 +134,7 @@ func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n 
 		}
 		return nil, f
 	}
-	known := a.identity != "" || b.place.scheme == schemeHTTP // where an answer without one may be of another version
+	known := a.identity != "" || b.place.scheme == schemeHTTP // over HTTP, an answer without identity may be of another version
 	if known && a.identity != o.Identity || a.size >= 0 && a.size != o.Size {
 		_ = a.Close() // not read
 		return nil, changed(o.Name)

@@ -32,8 +32,8 @@ func (Credentials) String() string { return address.Redacted }
 // GoString is String for %#v.
 func (Credentials) GoString() string { return address.Redacted }
 
-// maxMargin is how long before their end credentials are renewed. Those that are valid for
-// a short time are renewed after four fifths of it.
+// maxMargin is how long before they expire credentials are renewed. Credentials that are valid
+// for a short time are renewed after four fifths of it.
 const maxMargin = time.Minute
 
 // credentialsError reports that Options.Credentials has failed. Requests are not sent again
@@ -46,7 +46,8 @@ type credentialsError struct {
 func (e *credentialsError) Error() string { return e.bucket + ": no credentials: " + e.err.Error() }
 func (e *credentialsError) Unwrap() error { return e.err }
 
-// credentials are those of a bucket. It asks Options.Credentials once until they expire.
+// credentials holds the credentials of a bucket, and asks Options.Credentials for new ones
+// shortly before they expire.
 type credentials struct {
 	bucket string // its URL
 	ask    func(ctx context.Context, bucket string) (Credentials, error)

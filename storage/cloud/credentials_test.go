@@ -60,8 +60,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// Credentials that end are asked for again before they do. If that fails, those that are
-// still valid are used until their end.
+// New credentials are asked for before the old ones expire. If that fails, the old ones are used
+// until they do.
 func TestCredentialsEnd(t *testing.T) {
 	var asked int
 	var valid time.Duration
@@ -100,7 +100,7 @@ func TestCredentialsEnd(t *testing.T) {
 	}
 }
 
-// Credentials that cannot be had end a request at once, and incomplete ones do too.
+// A request fails at once if there are no credentials, or only incomplete ones.
 func TestNoCredentials(t *testing.T) {
 	url, _ := fakeS3(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(url, "http://"))

@@ -26,7 +26,7 @@ import (
 type failure struct {
 	what    string        // the object or prefix
 	status  int           // of the response; 0: none came
-	after   time.Duration // the service asks to wait so long
+	after   time.Duration // how long the service asks to wait
 	code    string        // the service's name for the error
 	text    string        // the service's message
 	region  string        // where the bucket is; empty: unknown

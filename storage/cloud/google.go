@@ -72,7 +72,7 @@ func (p payer) RoundTrip(req *http.Request) (*http.Response, error) {
 // escape returns a key as one element of a path.
 func escape(key string) string { return strings.ReplaceAll(url.QueryEscape(key), "+", "%20") }
 
-// queried returns a URL with a query of names and values, without those that are empty.
+// queried returns a URL with a query of names and values. It leaves out empty values.
 func queried(base string, pairs ...string) string {
 	query := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -123,7 +123,7 @@ func (g google) send(req *http.Request, statuses ...int) (*http.Response, error)
 	return nil, e
 }
 
-// googleError is an answer that is none of those wanted.
+// googleError is an answer with another status than those wanted.
 type googleError struct {
 	status       int
 	reason, text string

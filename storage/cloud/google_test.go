@@ -26,8 +26,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// fakeGoogle is as much of Google's JSON API as its documentation says of uploads, with
-// troubles on the way.
+// fakeGoogle implements what the documentation of Google's JSON API says about uploads, and
+// makes requests fail.
 type fakeGoogle struct {
 	t       *testing.T
 	trouble func(n int) string // of the n-th request to a session, from 0; "": none

@@ -29,7 +29,7 @@ func (g google) upload(how, key, generation string) string {
 	return queried(g.host+"/upload"+g.bucket, "uploadType", how, "name", key, "ifGenerationMatch", generation)
 }
 
-// describe returns what the service is told of an object. Without a sum, none is checked.
+// describe returns the metadata of an object for the service, which checks the sum if there is one.
 func (google) describe(mark, sum string) []byte {
 	b, _ := json.Marshal(struct { // it never fails
 		ContentType string            `json:"contentType"`
@@ -101,7 +101,7 @@ func (g google) remove(ctx context.Context, key, identity string) error {
 // resumeIncomplete is the status of a session that waits for more bytes.
 const resumeIncomplete = http.StatusPermanentRedirect
 
-// quantum divides the size of what a session takes, but for its end.
+// quantum divides the size of every chunk of a session except the last.
 const quantum = 256 << 10
 
 // errNotKept means that a session has kept nothing of what it was sent.
@@ -118,7 +118,7 @@ type googleUpload struct {
 	off    int64  // of the first byte of tail
 	tail   []byte // the end of the parts before, less than a quantum
 	kept   int64  // bytes that the service has
-	unsure bool   // it may have others, since a request has failed
+	unsure bool   // the service may have more bytes, since a request has failed
 }
 
 func (*googleUpload) serial() bool { return true }
@@ -149,8 +149,8 @@ func (u *googleUpload) complete(ctx context.Context, replace bool) error {
 	return u.send(ctx, nil, len(u.tail), strconv.FormatInt(u.off+int64(len(u.tail)), 10))
 }
 
-// send sends what the service lacks of the first size bytes of the tail and a body. total is
-// the size of the object if they are its end, else "*".
+// send sends the part of the first size bytes of the tail and a body that the service does not
+// have. total is the size of the object if they are its end, else "*".
 func (u *googleUpload) send(ctx context.Context, body []byte, size int, total string) error {
 	end, last := u.off+int64(size), total != "*"
 	for u.kept < end || last {
@@ -221,7 +221,7 @@ func (u *googleUpload) request(ctx context.Context, c chunk) (kept int64, comple
 	return kept, complete, errors.Join(err, decode(resp, nil))
 }
 
-// gone gives the error of a session that no longer exists the code of such errors.
+// gone sets the reason of err to NoSuchUpload if the session no longer exists.
 func gone(err error) error {
 	var e *googleError
 	if errors.As(err, &e) && (e.status == http.StatusNotFound || e.status == http.StatusGone) {

@@ -139,7 +139,7 @@ func (s *store) Tree(ctx context.Context, dir string) (objects []storage.Object,
 	return objects, err
 }
 
-// localObjects gives objects of a file URL URLs as names again.
+// localObjects makes the names of objects that a file URL stands for file URLs again.
 func localObjects(n name) func([]storage.Object, error) ([]storage.Object, error) {
 	return func(objects []storage.Object, err error) ([]storage.Object, error) {
 		for i := range objects {
@@ -288,7 +288,7 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen output
 	return slices.Concat(lists...), err
 }
 
-// plainTables refuses directories that are partitions of tables of such formats.
+// plainTables refuses partitions of Delta Lake, Hudi and Iceberg tables.
 func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) error {
 	checked := map[string]bool{}
 	for _, prefix := range prefixes {

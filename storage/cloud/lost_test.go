@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// lossyS3 is as much of S3 as writers use: conditional writes, uploads in parts, and metadata. It
-// loses responses: it carries a request out and breaks the connection.
+// lossyS3 implements what writers use of S3: conditional writes, uploads in parts, and metadata.
+// It loses responses: it carries a request out and breaks the connection.
 type lossyS3 struct {
 	url string
 

@@ -117,8 +117,8 @@ func (n name) invalid(what string) error {
 	return fmt.Errorf("%s: not a valid address: %s", shown, what)
 }
 
-// isFile reports whether a name is a file URL. Objects that [Options].Local returns
-// get such names again by fileURL.
+// isFile reports whether a name is a file URL. fileURL makes the names of objects from
+// [Options].Local file URLs again.
 func isFile(given string) bool {
 	_, is, _ := address.FilePath(given)
 	return is

@@ -61,7 +61,7 @@ func below(key string) string {
 	return key + "/"
 }
 
-// localObject gives an object of a file URL a URL as name again.
+// localObject makes the name of an object that a file URL stands for a file URL again.
 func localObject(n name, o storage.Object) storage.Object {
 	if isFile(n.given) && o.Name != "" {
 		o.Name = fileURL(o.Name)

@@ -46,7 +46,7 @@ func (b *bucket) openS3(ctx context.Context) error {
 	return nil
 }
 
-// configure sets what differs from the SDK's ways.
+// configure sets what differs from the SDK's defaults.
 func (s *store) configure(c *s3.Options) {
 	c.HTTPClient = s.http
 	c.Retryer = aws.NopRetryer{} // the Store counts and sends requests again itself

@@ -169,7 +169,7 @@ func (s *store) Resolve(name string) string {
 	return n.place.String() + strings.TrimRight(n.key, "/")
 }
 
-// bucketOf returns the bucket of a name, which it opens if it is the first of it.
+// bucketOf returns the bucket at a place, and opens it the first time.
 func (s *store) bucketOf(ctx context.Context, p place) (*bucket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

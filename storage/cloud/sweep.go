@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// oldUpload is the age from which an unfinished upload counts as abandoned, also if it is
+// oldUpload is the age from which an unfinished upload counts as abandoned, even if it is
 // not recorded.
 const oldUpload = 24 * time.Hour
 

@@ -405,7 +405,7 @@ func (s *store) Delete(ctx context.Context, o storage.Object) error {
 	return err
 }
 
-// replaced returns the error of an object that is not deleted since it is another.
+// replaced returns the error of an object that Delete leaves, because another has replaced it.
 func replaced(name string, err error) error {
 	return fmt.Errorf("%s: not deleted: the object changed in the meantime%w", address.Redact(name), quiet.Error{Err: errors.Join(storage.ErrChanged, err)})
 }

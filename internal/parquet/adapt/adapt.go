@@ -207,12 +207,11 @@ func levelTable(path []step) []uint8 {
 	return append(table, dst)
 }
 
-// missing fills in the sources of all leaves of dst, which the file lacks or has
-// only as a column without values (noValue). path leads to the enclosing group. Its
-// presence follows from the levels of another leaf, which is read instead: one
-// under below, which is the enclosing group, or the column without values itself.
-// Each occurrence of the group gives one entry of dst; entries that repeat within
-// it are dropped.
+// missing fills in the sources of all leaves of dst, which is not in the file or is always NULL
+// there (noValue). path leads to the group that contains dst. The levels of another leaf, the
+// proxy, tell where that group is present: a leaf of below, which is the group or the column
+// of NULLs. Each occurrence of the group gives one entry of dst; the proxy's entries that
+// repeat within an occurrence are dropped.
 func (a *matcher) missing(dst, below *field, noValue bool, path []step) {
 	if dst.form != leafForm {
 		for _, c := range dst.children {

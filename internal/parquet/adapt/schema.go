@@ -163,7 +163,7 @@ func SameSchema(a, b []meta.Element) (diff string, same bool) {
 	return diff, diff == ""
 }
 
-// alike reports whether two schemas have the same elements, as those of most files of a log.
+// alike reports whether two schemas have the same elements. It is a shortcut for files of one log.
 func alike(a, b []meta.Element) bool {
 	return slices.EqualFunc(a, b, func(a, b meta.Element) bool { return a.Alike(&b) })
 }

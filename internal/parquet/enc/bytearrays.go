@@ -98,7 +98,7 @@ func ByteArrayAt(plain []byte, pos int) (v []byte, next int, err error) {
 	return plain[pos+4 : next : next], next, nil
 }
 
-// SharedPrefix returns the number of bytes with which both begin.
+// SharedPrefix returns the length of the longest common prefix.
 func SharedPrefix(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -20,7 +20,7 @@ import (
 // Decompressor holds decoder state that is reused between pages. It is not safe for
 // concurrent use.
 type Decompressor struct {
-	large  bloomzstd.Decoder // of most zstd; the rest, and errors, are zstd's
+	large  bloomzstd.Decoder // decodes most zstd; zstd decodes the rest, and finds the errors
 	zstd   *zstd.Decoder
 	gzip   *gzip.Reader
 	brotli *brotli.Reader
@@ -94,7 +94,8 @@ func (d *Decompressor) Decompress(codec format.CompressionCodec, dst, src []byte
 	return dst, nil
 }
 
-// DecompressPart is Decompress for the first need bytes of src, and checks no more than what it reads.
+// DecompressPart returns the first need bytes of what Decompress would return. It may not read,
+// and then does not check, the rest of src.
 func (d *Decompressor) DecompressPart(codec format.CompressionCodec, dst, src []byte, size, need int) ([]byte, error) {
 	if codec != format.Zstd || need > size/4*3 { // a stream takes longer
 		out, err := d.Decompress(codec, dst, src, size)
@@ -110,7 +111,7 @@ func (d *Decompressor) DecompressPart(codec format.CompressionCodec, dst, src []
 	}
 	dst = Reuse(dst, need)
 	_, err = io.ReadFull(z, dst)
-	return dst, errors.Join(err, z.Reset(nil)) // or else the next page would wait for this one
+	return dst, errors.Join(err, z.Reset(nil)) // otherwise the next page waits for this one
 }
 
 func (d *Decompressor) gunzip(dst, src []byte) (int, error) {

@@ -66,8 +66,8 @@ func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 	return r, rest, nil
 }
 
-// miniSize returns the size of a miniblock, of which at most the bytes there are
-// present: some writers cut off the padding of the last one.
+// miniSize returns the stored size of a miniblock, at most there, the number of bytes left:
+// some writers cut off the padding of the last one.
 func (r *deltaReader) miniSize(width uint, there int) int {
 	return min(r.perMini/8*int(width), there)
 }

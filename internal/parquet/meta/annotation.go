@@ -39,8 +39,8 @@ func (e *Element) Annotation() ([]byte, error) {
 	return thrift.Marshal(new(thrift.CompactProtocol), &e.LogicalType.V)
 }
 
-// Alike reports whether two elements are the same, with a known logical type or none. It is
-// quick, and may be false for some that are.
+// Alike reports whether two elements are the same and have a known logical type or none. It is
+// quick, and may return false for some that are.
 func (e *Element) Alike(other *Element) bool {
 	a, b := *e, *other
 	if a.annotation.stored == b.annotation.stored && a.asStored() && b.asStored() {

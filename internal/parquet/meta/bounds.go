@@ -219,14 +219,14 @@ func byteArrayBounds(plain []byte, n int) (Bounds, error) {
 	return Bounds{Lo: lo, Hi: hi}, nil
 }
 
-// between has byte arrays that are surely between two others: they begin with the prefix
-// that these share, and the eight bytes after it, padded with zeros, are between theirs.
+// between recognises byte arrays that surely lie between two others: they begin with the prefix
+// that the two share, and their next eight bytes, padded with zeros, lie between those of the two.
 type between struct {
 	prefix []byte
 	lo, hi uint64
 }
 
-// skip steps over such values, n at most.
+// skip steps over at most n such values.
 func (b between) skip(plain []byte, pos, n int) (skipped, next int) {
 	p := len(b.prefix)
 	for skipped < n && len(plain)-pos >= 4+p+8 {

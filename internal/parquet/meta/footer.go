@@ -144,7 +144,7 @@ func DecodeFooter(b []byte) (m *Footer, n int, err error) {
 	return m, n, nil
 }
 
-// DecodeRest is DecodeFooter without what [Described] has, which the caller sets.
+// DecodeRest is DecodeFooter without the fields in [Described], which the caller sets.
 func DecodeRest(b []byte) (m *Footer, n int, err error) {
 	var r struct {
 		Version             int32                  `thrift:"1,required"`
@@ -157,7 +157,7 @@ func DecodeRest(b []byte) (m *Footer, n int, err error) {
 	return &Footer{Version: r.Version, NumRows: r.NumRows, RowGroups: r.RowGroups, CreatedBy: r.CreatedBy, EncryptionAlgorithm: r.EncryptionAlgorithm}, n, err
 }
 
-// Encode serialises the footer. Fields that these types lack are lost.
+// Encode serialises the footer. Fields that its types do not have are lost.
 func (m *Footer) Encode() ([]byte, error) {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), m)
 	if err != nil {

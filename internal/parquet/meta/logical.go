@@ -173,9 +173,8 @@ func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *Element) (Log
 	return lt, nil
 }
 
-// SetLogical annotates a leaf with a type that has parameters. Wherever there is an
-// equivalent converted type, it is added for older readers: they take those of times for
-// instants.
+// SetLogical annotates a leaf with a type that has parameters. For older readers it adds the
+// equivalent converted type, if there is one: for times only if they are instants.
 func (e *Element) SetLogical(l Logical) {
 	var v format.LogicalTypeValue
 	c, ok := deprecated.ConvertedType(l.Unit), l.UTC && l.Unit != Nanos

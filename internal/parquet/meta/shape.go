@@ -98,7 +98,7 @@ func (s *Schema) AddShape(of Shape, leaf int, reps, defs []uint8) Shape {
 
 // OtherShape compares the shapes of leaves that were read for the same rows. shapes is
 // keyed by leaf and need not have all leaves; a nil shape is ignored. It returns the
-// first leaf that differs from one before it, and that one, or ok.
+// first leaf that differs from an earlier one, and that earlier leaf; ok if none does.
 func (s *Schema) OtherShape(shapes map[int]Shape) (leaf, before int, ok bool) {
 	for i, g := range s.shared {
 		first, sum := -1, uint64(0)

@@ -219,8 +219,7 @@ const (
 	ChunkBytes   = 512
 )
 
-// Described is what a footer says of the columns and of the file as a whole, as it is stored:
-// the schema, the key-value metadata and the column orders.
+// Described has the stored bytes of a footer's schema, key-value metadata and column orders.
 type Described [3][]byte
 
 // Same reports whether both are the same bytes.

@@ -12,7 +12,7 @@ import (
 // footer names the program. Only the bounds min_value and max_value are used: the
 // older min and max have most of the faults.
 
-// Creator is the program that writes files if nobody else is named.
+// Creator is the name that files give their writer unless the caller names another.
 const Creator = "bloomjoin"
 
 // BoundsBelieved reports whether the leaf's bounds in statistics and column indexes
@@ -87,8 +87,8 @@ const (
 	// inFixed: decimals in bytes, which are signed, and UUIDs and other fixed-width
 	// binaries, which are not.
 	inFixed
-	// inFloats: floats. A program may lose all values before a NaN; only those are
-	// trusted that skip NaN or write no bounds if there is one.
+	// inFloats: floats. Some programs lose all values before a NaN. Trusted programs skip
+	// NaN, or write no bounds if there is one.
 	inFloats
 
 	inAll = inSigned | inStrings | inUnsigned | inFixed

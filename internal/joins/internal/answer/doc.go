@@ -1,4 +1,4 @@
-// Package answer is what the rows of the answer of a join look like, and which rows of the
+// Package answer determines what the rows of a join's answer look like, and which rows of the
 // log and of the IDs go together.
 //
 // The options of a join and the schemas of both sides come in. Out go a [Pairing], how keys

@@ -67,7 +67,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 // itself makes it and copies pages where it can.
 func (a *Answer) RowsOfLog() bool { return !a.typ.ColumnsOfIDs }
 
-// Counting returns the answer of which rows are counted, not made.
+// Counting returns the answer whose rows are counted, not made.
 func (a *Answer) Counting() *Answer {
 	c, ids := *a, *a.IDs
 	ids.Rows, ids.Held, c.IDs, c.Counts = false, nil, &ids, true
@@ -105,7 +105,7 @@ func (a *Answer) newLayout(p *Pairing, f *source.File) (*Layout, error) {
 	for _, name := range a.mirrored {
 		taken[ids.folded(name)] = true
 	}
-	all := a.wanted == nil // those of the file, which another file may lack
+	all := a.wanted == nil // the file's own, which another file may not have
 	if all {
 		columns = slices.DeleteFunc(columns, func(c chosen) bool { return !c.ofIDs && slices.Contains(a.mirrored, log.Field(c.at).Name) })
 	}

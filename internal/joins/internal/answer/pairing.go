@@ -192,11 +192,10 @@ func (p *Pairing) typeText(ids, logs []*source.File) error {
 	return nil
 }
 
-// logType returns the type of a key column of the log: an integer type if some
-// file has one, else that of the first file in which it is not null, where float64 goes
-// before float32. If some files have signed and some unsigned 64-bit integers, which no
-// integer type covers, it
-// is a decimal.
+// logType returns the type of a key column of the log: an integer type if some file has
+// one, else the type in the first file in which it is not null, but float64 rather than
+// float32. If some files have signed and some unsigned 64-bit integers, which no integer
+// type covers, it is a decimal.
 func (p *Pairing) logType(c keys.Column, logs []*source.File) (t arrow.DataType, err error) {
 	var signed, unsigned bool
 	for _, f := range logs {

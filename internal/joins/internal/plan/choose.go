@@ -59,8 +59,8 @@ func SoonRead(s Sizes, l Limits) bool {
 	return t/math.Max(l.Threads, 1)/1e9 < Choose(Costs(s, l)).Seconds/10
 }
 
-// Ends returns the strategy that a join which starts with begins will end with:
-// it falls back to cheaper ones where memory does not suffice.
+// Ends returns the strategy with which a join that starts with begins will end,
+// after falling back to cheaper ones where memory does not suffice.
 func Ends(begins Strategy, s Sizes, l Limits) Strategy {
 	if l.Strategy != Auto {
 		return begins

@@ -11,9 +11,9 @@ import (
 
 // Only the ratios of the model's constants matter: strategies are compared.
 
-// Nanoseconds of one thread, measured by BenchmarkCosts and by whole joins. Those
-// of tables and filters are for data in the second-level cache; beyond it a miss
-// is added, gradually up to slowCache.
+// Nanoseconds of one thread, measured by BenchmarkCosts and by whole joins. Tables and
+// filters are assumed to fit the second-level cache; for larger ones a miss is added,
+// gradually up to slowCache.
 const (
 	nsRead       = 1.6 // a key of eight bytes, from its page to a batch
 	nsReadByte   = 0.4 // each further byte of a key, hashing included

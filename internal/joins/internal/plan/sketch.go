@@ -62,8 +62,8 @@ func (d *Distinct) Estimate() Estimate {
 	return Estimate{e, e / (1 + errors), e / (1 - errors)}
 }
 
-// sketchParams are those of the count-min sketches of a plan. Their width decides the error: e/width
-// of the product of both totals, with a confidence of 1-e^-depth.
+// sketchParams are the parameters of a plan's count-min sketches. The width decides the error:
+// e/width of the product of both totals, with a confidence of 1-e^-depth.
 var sketchParams = countmin.Params{Width: 1 << 14, Depth: 5}
 
 // SketchBound is an upper bound on the pairs of log row and ID, from count-min

@@ -161,8 +161,8 @@ func (r *rowSpill) prepare(most int) []*entryStream {
 	return r.wants
 }
 
-// want returns where to write that a row is needed: the stream, and the row's
-// number in it.
+// want returns the stream in which to note that a row is needed, and the row's
+// number there.
 func (r *rowSpill) want(row uint64) (stream int, at uint64) {
 	shift := r.binBits + r.binsPerWant
 	return int(row >> shift), row & (1<<shift - 1)

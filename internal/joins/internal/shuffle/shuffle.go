@@ -21,18 +21,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
-// Shuffle joins the log with IDs that exceed the memory, even those that some log
-// row has. Of the log only keys go to disk:
+// Shuffle joins the log with IDs if even those that have a log row exceed the memory. Only keys
+// of the log go to disk:
 //
 //	the log's keys ── LogWriter ──► (key, piece) in buckets by the key's hash
 //	IDs ── IDWriter ──► (key, row) in the same buckets, and rows in order
 //	bucket by bucket: Exchange ──► the IDs that each piece of the log needs
 //	range by range: Source ──► a table of the IDs of consecutive pieces
 //
-// A piece is one or several consecutive row groups. After the exchange it is known
-// exactly how many IDs each run of pieces needs, so ranges, runs whose IDs fit in
-// memory, are chosen then. Only a single piece may need more; its IDs are read in
-// portions.
+// A piece is one or several consecutive row groups. The exchange counts exactly how many
+// IDs each run of pieces needs. Shuffle then divides the pieces into ranges, runs whose IDs
+// fit in memory. If a single piece needs more, its IDs are read in portions.
 type Shuffle struct {
 	Options
 	file    *spill.File

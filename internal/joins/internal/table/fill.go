@@ -19,7 +19,7 @@ type item struct {
 	pos, row uint32
 }
 
-// shortage is a set of what a table needs before a key can be added.
+// shortage is the set of things that a table must get before a key can be added.
 type shortage uint32
 
 const (

@@ -167,8 +167,8 @@ func (q *Queue) pump() {
 	}
 }
 
-// share returns the memory that must be free before another request is begun ahead:
-// requests would become as small as the reads that free memory. q.mu is held.
+// share returns the memory that must be free before another request is begun ahead.
+// Otherwise requests would become as small as the reads that free memory. q.mu is held.
 func (q *Queue) share() int64 { return min(minShare, q.o.Memory/4, q.queued) }
 
 // next returns the first queued piece, or nil. q.mu is held.

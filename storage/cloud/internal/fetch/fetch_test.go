@@ -496,7 +496,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A slot that is granted as its context ends is given on.
+// A slot that is granted as its context ends is passed on.
 func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{Requests: 1})

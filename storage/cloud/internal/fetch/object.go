@@ -27,7 +27,7 @@ type Object struct {
 	closed bool
 }
 
-// piece is a range that somebody wants, or has fetched for what may come next.
+// piece is a range that an announcement or a read wants, or that is kept for later reads.
 type piece struct {
 	object *Object
 	off, n int64
@@ -79,8 +79,8 @@ func (p *piece) uncharge() {
 	}
 }
 
-// recycle gives up the buffer, unless a read copies from it: then that does. q.mu is
-// held.
+// recycle gives up the buffer. If a read copies from it, that read does so afterwards. q.mu
+// is held.
 func (p *piece) recycle() {
 	if p.copies > 0 || p.buf == nil {
 		return

@@ -14,16 +14,16 @@ const stall = 30 * time.Second
 // ErrStalled means that a response did not go on.
 var ErrStalled = errors.New("no bytes came for 30 seconds")
 
-// request fetches pieces of one object, in ascending order. It uses the bytes
-// between them for nothing.
+// request fetches pieces of one object, in ascending order. It discards the bytes
+// between them.
 type request struct {
 	o      *Object
 	pieces []*piece
 }
 
 // run sends the request, and requests the rest again when the answer breaks off. The caller has
-// a slot, which run gives back for a while between attempts. If run fails, it may
-// have lost the slot for good only if ctx has ended; the slot counts as taken anyway.
+// a slot, which run gives back between attempts. If run fails without a slot, it counts one as
+// taken all the same, so that the caller can always give it back.
 func (r *request) run(ctx context.Context) error {
 	q := r.o.q
 	since := time.Now()
@@ -80,7 +80,7 @@ func (r *request) attempt(ctx context.Context) (got int64, err error) {
 	return got, err
 }
 
-// left returns the range that is still wanted.
+// left returns the range that is still needed.
 func (r *request) left() (off, n int64) {
 	q := r.o.q
 	q.mu.Lock()
