@@ -108,11 +108,13 @@ def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values
             with contextlib.suppress(TypeError):
                 every.sort()
         return as_stream(as_array(every), unnamed)
-    wanted = "paths and URLs, or values of one type," if values else "paths and URLs,"
     odd = [one for one in every if not isinstance(one, (str, os.PathLike))]
-    odd = [one for one in odd if not (values and is_value(one))] or odd
+    unfit = [one for one in odd if not (values and (one is None or is_value(one)))]
+    if not unfit:
+        raise UsageError(f"{what}: want names of files, or values of one type, got both in one")
+    wanted = "paths, URLs or values" if values else "paths and URLs"
     raise UsageError(
-        f"{what}: want a list of {wanted} got a {_kind(odd[0])} in it "
+        f"{what}: want a list of {wanted}, got a {_kind(unfit[0])} in it "
         "(rows go into a pyarrow.table or a data frame)"
     )
 
@@ -120,17 +122,17 @@ def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values
 def _files(given: Sequence[Any], what: str, unnamed: str | None, *, values: bool) -> Files:
     """Return names of files. Text that might be meant as values must name a file."""
     names = tuple(_name(one, what) for one in given)
-    if values and isinstance(given[0], str) and not _may_exist(names[0]):
-        which = f"{names[0]}: " if len(names) == 1 else "the first name in the list: "
-        raise NotFoundError(
-            f"{what}: {which}no such file or directory (text names files; for IDs that are text, "
-            f"pass a column, as {{{unnamed or UNNAMED!r}: [...]}})"
+    if values and isinstance(given[0], str) and not _may_be_a_file(names[0]):
+        raise NotFoundError(  # without the text, which may be an ID
+            f"{what}: no such file or directory (text names files; for IDs that are text, pass "
+            f"a column, as {{{unnamed or UNNAMED!r}: [...]}})"
         )
     return Files(names)
 
 
-def _may_exist(name: str) -> bool:
-    return "://" in name or any(c in name for c in "*?[{") or os.path.lexists(name)
+def _may_be_a_file(name: str) -> bool:
+    """Report whether a name exists, is a pattern or is in another directory."""
+    return any(c in name for c in "/\\*?[{") or os.path.lexists(name)
 
 
 def _check_index(given: Any, what: str, names: Sequence[str | None]) -> None:
@@ -182,6 +184,7 @@ def staged(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
     path = directory(cleanup) / f"{name}.arrows"
     with open(path, "xb") as out:
         given.write(out)
+    os.utime(path, (0, 0))  # no later than an output that was made from the same rows before
     return (str(path),)
 
 

@@ -202,8 +202,8 @@ class Output(TypedDict, total=False):
     manifest_dir: Annotated[Path | None, "directory for the manifests of an output directory"]
 
 
-class Planned(Rows, TextFiles, Keys, FileChoice, Resources, total=False):
-    """What joins and their plans take."""
+class Choice(TypedDict, total=False):
+    """How rows are found, and what is kept of them."""
 
     filter: Annotated[
         Filter | Path | None, "a filter of these IDs; one is built otherwise, where it helps"
@@ -216,7 +216,11 @@ class Planned(Rows, TextFiles, Keys, FileChoice, Resources, total=False):
     columns: Annotated[Names | None, "columns of the answer, as 'a,log.b,ids.b'; all by default"]
 
 
-class Join(Layout, Planned, TempDir, total=False):
+class Planned(Choice, Rows, TextFiles, Keys, FileChoice, Resources, total=False):
+    """What joins and their plans take."""
+
+
+class Join(Planned, Layout, TempDir, total=False):
     """Options of ``join``."""
 
     suffix: Annotated[

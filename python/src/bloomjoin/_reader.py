@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pyarrow as pa
 
-from bloomjoin._errors import InternalError, UsageError
+from bloomjoin._errors import Error, InternalError, UsageError
 from bloomjoin._process import Child
 from bloomjoin._signatures import uninterrupted
 
@@ -53,7 +53,7 @@ class Reader(pa.ipc.RecordBatchStreamReader):
     def report(self) -> Any:
         """The report of the run, as a ScanReport or JoinReport; None before the end."""
         said = self._output.child.report
-        return None if said is None else self._report(said)
+        return self._report(said) if said is not None and self._output.complete else None
 
     def to_arrow(self) -> pa.Table:
         """Read the whole answer, as ``read_all`` does."""
@@ -142,7 +142,7 @@ class _Output:
 
     def __init__(self, child: Child) -> None:
         self.child = child
-        self.closed = False
+        self.closed = self.complete = False
         self._raw = child.stdout
         self._ahead = b""  # what was read to see whether the marker is the end
         self._started = self._finished = False
@@ -154,7 +154,9 @@ class _Output:
 
     def state(self) -> str:
         """Return how far the answer has been read, for people."""
-        return "closed" if self.closed else "read" if self._finished else "not read to its end"
+        if self.complete:
+            return "read"
+        return "closed" if self._finished or self.closed else "not read to its end"
 
     def check(self) -> None:
         """Raise UsageError if the answer has been read, or was closed."""
@@ -169,8 +171,10 @@ class _Output:
         with self._reading:
             try:
                 return self._read(size)
-            except BaseException:
+            except BaseException as raised:
                 self.child.end()
+                if isinstance(raised, (Error, KeyboardInterrupt)):
+                    raised.with_traceback(None)  # other libraries print it within their errors
                 raise
 
     def _read(self, size: int) -> pa.Buffer:
@@ -190,6 +194,7 @@ class _Output:
         if size == len(_START) and view == _START and self._is_end():
             self._finished = True
             self.child.finish()
+            self.complete = True
             return pa.py_buffer(b"")
         return buffer
 
