@@ -97,8 +97,8 @@ def is_value(given: object) -> bool:
 
 def as_array(values: Any) -> pa.Array[Any]:
     """Return Python values as an array. Raises Mixed."""
-    plain = [one.as_py() if isinstance(one, pa.Scalar) else one for one in values]
     with converting():
+        plain = [one.as_py() if isinstance(one, pa.Scalar) else one for one in values]
         return cast("pa.Array[Any]", pa.array(plain))
 
 

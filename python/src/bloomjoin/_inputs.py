@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bloomjoin import _options
-from bloomjoin._arrow import Mixed, Stream, as_array, as_stream, is_arrow, is_value
+from bloomjoin._arrow import Mixed, Stream, as_array, as_stream, converting, is_arrow, is_value
 from bloomjoin._errors import NotFoundError, UsageError
 
 # Above this many characters, names are passed in a file, for systems limit a command line.
@@ -39,6 +39,8 @@ Input = Files | Stream
 
 # The name of a column of values, where the key does not say one.
 UNNAMED = "key"
+
+_NOTHING = object()
 
 
 def as_input(given: Any, what: str, key: str | Iterable[str] | None = None) -> Input:
@@ -73,13 +75,13 @@ def _as_input(given: Any, what: str, names: Sequence[str | None], *, values: boo
         if is_arrow(given):
             return as_stream(given, unnamed)
         if values and isinstance(given, Mapping):
-            return as_stream(pa.table({name: as_array(of) for name, of in given.items()}), unnamed)
+            return as_stream(_table(given), unnamed)
         if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
             return _of_elements(given, what, unnamed, values=values)
     except Mixed as mixed:
         raise UsageError(
-            f"{what}: {mixed}want values of one type that Arrow has, got others (convert them, "
-            "or pass a pyarrow.array)"
+            f"{what}: {mixed}want values of one type that Arrow has, in columns of one length, "
+            "got others (convert them, or pass a pyarrow.array or table)"
         ) from None
     raise UsageError(
         f"{what}: want paths, URLs, or Arrow data as of pyarrow, pandas, Polars or DuckDB, "
@@ -90,11 +92,11 @@ def _as_input(given: Any, what: str, names: Sequence[str | None], *, values: boo
 def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values: bool) -> Input:
     """Return record batches, names of files or values, as the elements are."""
     elements = iter(given)
-    first = next(elements, None)
+    first = next(elements, _NOTHING)
     if isinstance(first, pa.RecordBatch) and isinstance(given, Iterator):
         return Stream(first.schema, lambda: itertools.chain([first], elements), None)
-    every = [first, *elements]
-    if every == [None]:
+    every = [first, *elements] if first is not _NOTHING else []
+    if not every:
         none = " (no IDs are an array with a type, as pyarrow.array([], 'int64'))" * values
         raise UsageError(
             f"{what}: want a path, a URL or a table, got an empty {_kind(given)}{none}"
@@ -117,6 +119,18 @@ def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values
         f"{what}: want a list of {wanted}, got a {_kind(unfit[0])} in it "
         "(rows go into a pyarrow.table or a data frame)"
     )
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """Return columns of values by their names. A single value is a column of one row."""
+    arrays = {
+        name: of
+        if is_arrow(of) and not is_value(of)
+        else as_array([of] if isinstance(of, str) or is_value(of) else of)
+        for name, of in columns.items()
+    }
+    with converting():
+        return pa.table(arrays)
 
 
 def _files(given: Sequence[Any], what: str, unnamed: str | None, *, values: bool) -> Files:
