@@ -164,6 +164,7 @@ REFUSED = {
     "join('logs', users)": (TypeError, "'on'"),
     "join('nowhere', users, 'user_id')": (FileNotFoundError, "nowhere"),
     "join('logs', 'nowhere/ids.csv', 'user_id')": (FileNotFoundError, r"ids\.csv"),
+    "join('logs', 'uesrs.parquet', 'user_id')": (FileNotFoundError, r"did you mean users\.parquet"),
     "bloomjoin.Filter.load('nowhere.bjf')": (FileNotFoundError, r"nowhere\.bjf"),
     "bloomjoin.scan('nowhere.bjf', 'logs')": (FileNotFoundError, r"nowhere\.bjf"),
     "pd.DataFrame(reader)": (TypeError, "to_pandas"),

@@ -42,6 +42,24 @@ UNNAMED = "key"
 
 _NOTHING = object()
 
+# What the command takes for files of tables and of IDs.
+_ENDINGS = tuple(
+    [
+        ".parquet",
+        ".arrow",
+        ".arrows",
+        ".feather",
+        ".csv",
+        ".tsv",
+        ".txt",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".gz",
+        ".zst",
+    ]
+)
+
 
 def as_input(given: Any, what: str, key: str | Iterable[str] | None = None) -> Input:
     """Return what ``logs`` are. Raises UsageError if they cannot be that.
@@ -114,7 +132,7 @@ def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values
     unfit = [one for one in odd if not (values and (one is None or is_value(one)))]
     if not unfit:
         raise UsageError(f"{what}: want names of files, or values of one type, got both in one")
-    wanted = "paths, URLs or values" if values else "paths and URLs"
+    wanted = "paths, record batches or values" if values else "paths or record batches"
     raise UsageError(
         f"{what}: want a list of {wanted}, got a {_kind(unfit[0])} in it "
         "(rows go into a pyarrow.table or a data frame)"
@@ -145,8 +163,9 @@ def _files(given: Sequence[Any], what: str, unnamed: str | None, *, values: bool
 
 
 def _may_be_a_file(name: str) -> bool:
-    """Report whether a name exists, is a pattern or is in another directory."""
-    return any(c in name for c in "/\\*?[{") or os.path.lexists(name)
+    """Report whether a name exists, or looks like that of a file."""
+    looks = any(c in name for c in "/\\*?[{") or name.lower().endswith(_ENDINGS)
+    return looks or os.path.lexists(name)
 
 
 def _check_index(given: Any, what: str, names: Sequence[str | None]) -> None:

@@ -56,15 +56,15 @@ class Reader(pa.ipc.RecordBatchStreamReader):
         return self._report(said) if said is not None and self._output.complete else None
 
     def to_arrow(self) -> pa.Table:
-        """Read the whole answer, as ``read_all`` does."""
+        """Read the answer to its end, as ``read_all`` does."""
         return self.read_all()
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """Read the whole answer. The options are those of ``pyarrow.Table.to_pandas``."""
+        """Read the answer to its end. The options are those of ``pyarrow.Table.to_pandas``."""
         return self.read_all().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """Read the whole answer."""
+        """Read the answer to its end."""
         import polars
 
         return cast("polars.DataFrame", polars.from_arrow(self.read_all()))
@@ -88,13 +88,13 @@ class Reader(pa.ipc.RecordBatchStreamReader):
 
     @uninterrupted
     def read_all(self) -> pa.Table:
-        """Read the whole answer."""
+        """Read the answer to its end."""
         self._output.check()
         return super().read_all()
 
     @uninterrupted
     def read_pandas(self, **options: Any) -> pandas.DataFrame:
-        """Read the whole answer, as ``to_pandas`` does."""
+        """Read the answer to its end, as ``to_pandas`` does."""
         self._output.check()
         return super().read_pandas(**options)
 

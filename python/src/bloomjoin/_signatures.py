@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin
 
+from bloomjoin._parameters import Resources
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -39,7 +41,9 @@ def verb(options: Any) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
         own = inspect.signature(function)
         parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        for name, kind in options.__annotations__.items():
+        kinds = options.__annotations__
+        for name in sorted(kinds, key=lambda name: name in Resources.__annotations__):  # last
+            kind = kinds[name]
             default = False if get_args(kind)[0] is bool else None
             parameters.append(
                 inspect.Parameter(
