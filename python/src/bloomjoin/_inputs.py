@@ -43,22 +43,8 @@ UNNAMED = "key"
 _NOTHING = object()
 
 # What the command takes for files of tables and of IDs.
-_ENDINGS = tuple(
-    [
-        ".parquet",
-        ".arrow",
-        ".arrows",
-        ".feather",
-        ".csv",
-        ".tsv",
-        ".txt",
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".gz",
-        ".zst",
-    ]
-)
+_TABLES = (".parquet", ".arrow", ".arrows", ".feather", ".csv", ".tsv")
+_ENDINGS = (*_TABLES, ".txt", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
 
 
 def as_input(given: Any, what: str, key: str | Iterable[str] | None = None) -> Input:
