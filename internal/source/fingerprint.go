@@ -32,10 +32,13 @@ func Fingerprint(files []*File) error {
 // file above 1 MiB it is a digest of the footer, which has the position, size and
 // statistics of every column chunk. For others it is a digest of all bytes or, over a
 // network, of the identity that the storage gives the object and, of Parquet files, the
-// footer. It is nil for standard input and records. Digests are 16 bytes (XXH3-128), and not
+// footer. It is nil for records, and for standard input unless that is [Known]. Digests are 16 bytes (XXH3-128), and not
 // cryptographic.
 func (f *File) Fingerprint() (fingerprint []byte, err error) {
 	if f.reader == nil {
+		if f.print != nil {
+			return f.print()
+		}
 		return nil, nil
 	}
 	if err := f.usable(); err != nil {

@@ -134,12 +134,21 @@ func Close(files []*File) error {
 	return errors.Join(each.Slice(files, (*File).Close)...)
 }
 
+// Known is standard input whose content the program that writes it has identified.
+type Known struct {
+	io.Reader
+	Digest []byte
+}
+
 // openStdin opens standard input as an ID set or an Arrow stream.
 func openStdin(opts Opening) (*File, error) {
 	if opts.Stdin == nil {
 		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
 	}
 	f := &File{name: "standard input", rel: "-", size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
+	if known, ok := opts.Stdin.(Known); ok {
+		f.KnownAs(known.Digest)
+	}
 	r := &counted64{opts.Stdin, f.bytes, opts.Reading}
 	head := make([]byte, 8)
 	n, err := io.ReadFull(r, head)

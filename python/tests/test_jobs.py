@@ -104,7 +104,7 @@ def test_text_stays_text(tmp_path: Path) -> None:
 
 def test_wrong_iterators() -> None:
     for given in (iter([]), iter([1]), (b for b in [LOG])):
-        with pytest.raises(bloomjoin.UsageError, match="record batches"):
+        with pytest.raises(bloomjoin.UsageError, match="rows: want"):
             bloomjoin.dedup(given, "k")
 
     def fails() -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ import golden
 import pyarrow as pa
 import pytest
 
+import bloomjoin
 from bloomjoin import _keys, _native, _process
 from bloomjoin._errors import DataError
 from bloomjoin._filter import Filter
@@ -166,30 +167,64 @@ def test_chunks_and_nothing(integers: Filter) -> None:
     assert integers.probe(pa.nulls(3, pa.int64())).to_pylist() == [False] * 3
 
 
-def test_what_exports_arrow(integers: Filter) -> None:
+def test_answers_are_like_questions(integers: Filter) -> None:
     np, pd, pl = (pytest.importorskip(m) for m in ("numpy", "pandas", "polars"))
-    for values in (np.array([0, 3, 2**40]), pd.Series([0, 3, 2**40]), pl.Series([0, 3, 2**40])):
-        mask = integers.probe(values)
-        assert isinstance(mask, pa.BooleanArray)
-        assert mask.to_pylist()[:2] == [True, True]
-    assert integers.probe(pl.DataFrame({"id": [0, 3]})).to_pylist() == [True, True]
-    assert (
-        integers.probe(pl.concat([pl.Series([0]), pl.Series([3])], rechunk=False)).to_pylist()
-        == [True] * 2
-    )
-    with pytest.raises(TypeError, match=r"pa\.array"):
-        integers.probe([0, 3])
+    want = [True, True, False, False]
+    values = [0, 3, 1, 2**40]
+    values[2] = next(n for n in range(1, N) if n % 3 and not integers.probe(n))
+    values[3] = next(n for n in range(2**40, 2**41) if not integers.probe(n))
+    for library, of in {"numpy": np.array, "pandas": pd.Series}.items():
+        mask = integers.probe(of(values))
+        assert type(mask) is np.ndarray, library
+        assert mask.dtype == bool
+        assert mask.tolist() == want
+    for series in (pl.Series(values), pl.concat([pl.Series([v]) for v in values], rechunk=False)):
+        assert integers.probe(series).equals(pl.Series(want))
+    frame = pd.DataFrame({"id": values, "x": 1}, index=[5, 6, 7, 8])
+    assert frame[integers.probe(frame["id"])].index.tolist() == [5, 6]
+    assert frame[~integers.probe(frame)]["id"].tolist() == values[2:]
+    frame = pl.from_pandas(frame)
+    assert frame.filter(integers.probe(frame))["id"].to_list() == values[:2]
+    for python in (values, tuple(values), iter(values), dict.fromkeys(values).keys()):
+        assert integers.probe(python) == want
+    assert integers.probe(range(0)) == []
+    assert [v in integers for v in values] == [integers.probe(np.int64(v)) for v in values] == want
+    assert (None in integers, pa.scalar(3) in integers) == (False, True)
+
+
+def test_what_is_no_question(integers: Filter) -> None:
+    with pytest.raises(bloomjoin.UsageError, match="one type") as raised:
+        integers.probe([0, "secret"])
+    assert "secret" not in str(raised.value)
+    with pytest.raises(bloomjoin.DataError, match="text"):
+        integers.probe("secret")
+    with pytest.raises(TypeError, match="one key"):
+        [0] in integers  # noqa: B015
+    with pytest.raises(TypeError, match="keys"):
+        len(integers)
+    with pytest.raises(TypeError, match="want"):
+        integers.probe(object())
+    assert integers
+
+
+def test_tuples_are_keys_of_several_columns() -> None:
+    f = bloomjoin.build({"a": [1, 2], "b": ["x", "y"]}, ["a", "b"], kind="bloom", fpr=1e-9)
+    assert f.probe([(1, "x"), (1, "y"), (2, None)]) == [True, False, False]
+    assert (f.probe((2, "y")), (2, "x") in f, f.probe([])) == (True, False, [])
+    for wrong in ([1], [(1,)], [(1, "x", 0)]):
+        with pytest.raises(bloomjoin.UsageError, match="tuples of 2"):
+            f.probe(wrong)
 
 
 def test_text_of_data_frames(texts: Filter) -> None:
     pd, pl = (pytest.importorskip(m) for m in ("pandas", "polars"))
     values = [text(3), None, text(30), text(3)]
     for kind in (pl.String, pl.Categorical, pl.Enum([text(3), text(30)])):
-        assert texts.probe(pl.Series(values, dtype=kind)).to_pylist() == [True, False, True, True]
+        assert texts.probe(pl.Series(values, dtype=kind)).to_list() == [True, False, True, True]
     for kind in ("object", "string", "category"):
-        assert texts.probe(pd.Series(values, dtype=kind)).to_pylist() == [True, False, True, True]
+        assert texts.probe(pd.Series(values, dtype=kind)).tolist() == [True, False, True, True]
     frame = pd.DataFrame({"id": values, "x": 1}, index=[5, 6, 7, 8])
-    assert texts.probe(frame).to_pylist() == [True, False, True, True]
+    assert texts.probe(frame).tolist() == [True, False, True, True]
 
 
 @pytest.mark.parametrize("rule", ["trim", "lower", "trim,lower"])

@@ -19,6 +19,7 @@ from bloomjoin._errors import (
     GateError,
     InternalError,
     InterruptedRun,
+    NotFoundError,
     RetryableError,
     UsageError,
 )
@@ -39,6 +40,8 @@ from bloomjoin._reports import (
 from bloomjoin._sketch import Sketch, sketch
 from bloomjoin._verbs import build, inspect, join, join_to, merge, plan, scan, scan_to
 
+__version__ = "0.1.0"
+
 __all__ = [
     "BloomjoinWarning",
     "BuildReport",
@@ -55,6 +58,7 @@ __all__ = [
     "InternalError",
     "InterruptedRun",
     "JoinReport",
+    "NotFoundError",
     "Plan",
     "Progress",
     "Reader",
@@ -63,6 +67,7 @@ __all__ = [
     "ScanReport",
     "Sketch",
     "UsageError",
+    "__version__",
     "build",
     "dedup",
     "dedup_to",

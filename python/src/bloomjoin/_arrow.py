@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import IO, Any, cast
+from uuid import UUID
 
 import pyarrow as pa
+
+from bloomjoin import _native
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,32 @@ class Stream:
             writer.write_batch(batch)
         writer.close()
 
+    def digest(self) -> str | None:
+        """Return a digest of what ``write`` writes, in hexadecimal; None if it is read once."""
+        if self.nbytes is None:
+            return None
+        to = _Digest()
+        self.write(cast(IO[bytes], to))
+        return f"{to.a:016x}{to.b:016x}"
+
+
+class _Digest:
+    """Two chains of XXH3 hashes of what is written, as a file that pyarrow takes."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.a, self.b = 0, 1
+
+    def write(self, data: Any) -> int:
+        buffer = pa.py_buffer(data)
+        self.a = _native.xxh3(buffer.address, buffer.size, self.a)
+        self.b = _native.xxh3(buffer.address, buffer.size, self.b)
+        return buffer.size
+
+    def flush(self) -> None:
+        pass
+
 
 def is_arrow(given: object) -> bool:
     """Report whether a value is Arrow data, or can be turned into it without a copy."""
@@ -39,8 +71,42 @@ def is_arrow(given: object) -> bool:
     return any(hasattr(given, name) for name in names)
 
 
-def as_stream(given: Any, unnamed: str) -> Stream:
-    """Return Arrow data as a stream. An array is a column of its name, or ``unnamed``."""
+_VALUES = (int, float, bytes, Decimal, date, time, timedelta, UUID, pa.Scalar)
+
+
+class Mixed(Exception):
+    """Values that Arrow cannot hold in a column. The text names the column, if any."""
+
+
+@contextlib.contextmanager
+def converting() -> Iterator[None]:
+    """Raise Mixed for errors of a conversion, whose texts may have values in them."""
+    try:
+        yield
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as reason:
+        column = re.search(r"failed for column (.*) with type", str(reason))
+        raise Mixed(f"column {column[1]}: " if column else "") from None
+
+
+def is_value(given: object) -> bool:
+    """Report whether something is one value, also one of NumPy, and no text."""
+    return isinstance(given, _VALUES) or (
+        hasattr(given, "__array__") and getattr(given, "ndim", 1) == 0
+    )
+
+
+def as_array(values: Any) -> pa.Array[Any]:
+    """Return Python values as an array. Raises Mixed."""
+    with converting():
+        plain = [one.as_py() if isinstance(one, pa.Scalar) else one for one in values]
+        return cast("pa.Array[Any]", pa.array(plain))
+
+
+def as_stream(given: Any, unnamed: str | None) -> Stream:
+    """Return Arrow data as a stream.
+
+    An array is the column ``unnamed``; if that is None, of its own name, or ``key``.
+    """
     if isinstance(given, pa.RecordBatchReader):
         return _of_reader(given)
     if isinstance(given, pa.Table):
@@ -48,20 +114,23 @@ def as_stream(given: Any, unnamed: str) -> Stream:
     if isinstance(given, pa.RecordBatch):
         return _of_table(pa.Table.from_batches([given]))
     if isinstance(given, (pa.Array, pa.ChunkedArray)):
-        return _of_column(given, unnamed)
+        return _of_column(given, unnamed or "key")
     if hasattr(given, "scanner"):  # a dataset of pyarrow
         return _of_reader(given.scanner().to_reader())
     if hasattr(given, "to_reader"):  # its scanner
         return _of_reader(given.to_reader())
     if _of_pandas(given) and hasattr(given, "columns"):
-        return _of_table(pa.Table.from_pandas(given, preserve_index=False))
+        with converting():
+            return _of_table(pa.Table.from_pandas(given, preserve_index=False))
     if not _is_series(given):
         with contextlib.suppress(pa.ArrowInvalid):  # a stream of arrays, not of batches
             if hasattr(given, "__arrow_c_stream__"):
                 return _of_reader(_import(given))
             if hasattr(given, "__arrow_c_array__"):
                 return _of_table(pa.Table.from_batches([pa.record_batch(given)]))
-    return _of_column(_column(given), _named(given) or unnamed)
+    with converting():
+        column = _column(given)
+    return _of_column(column, unnamed or _named(given) or "key")
 
 
 def _import(given: Any) -> pa.RecordBatchReader:

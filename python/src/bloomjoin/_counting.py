@@ -1,20 +1,22 @@
 """Counting filters: those from which keys can be removed."""
 
-from __future__ import annotations
-
-import os
-from collections.abc import Mapping
-from typing import Any, Literal, Union, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from bloomjoin import _options
+from bloomjoin import _parameters as of
 from bloomjoin._filter import Filter
-from bloomjoin._inputs import as_input, for_unnamed, renamed, staged
-from bloomjoin._progress import Bar, Listener
+from bloomjoin._inputs import as_ids, renamed, staged
 from bloomjoin._runs import Run
-from bloomjoin._stores import Credentials
-from bloomjoin._verbs import Encoding, Names, build
+from bloomjoin._signatures import verb
+from bloomjoin._verbs import build
 
-Path = Union[str, "os.PathLike[str]"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_Out = Annotated[
+    of.Path | None,
+    "the file to write; without it the filter is temporary, and goes with the Filter",
+]
 
 
 class CountingFilter(Filter):
@@ -26,12 +28,15 @@ class CountingFilter(Filter):
     __slots__ = ()
 
     @classmethod
-    def build(cls, ids: Any, key: Names | None = None, **options: Any) -> CountingFilter:
-        """Build a counting filter, with options of ``bloomjoin.build``.
+    @verb(of.Build)
+    def build(
+        cls, ids: of.Ids, key: of.Key = None, *, out: _Out = None, **options: "Unpack[of.Build]"
+    ) -> "CountingFilter":
+        """Build a counting filter, as ``bloomjoin.build`` does.
 
         With ``multiset`` each addition of a key is counted; otherwise a key is in once.
         """
-        return cast(CountingFilter, build(ids, key, kind="counting", **options))
+        return cast(CountingFilter, build(ids, key, out=out, kind="counting", **options))
 
     @property
     def multiset(self) -> bool:
@@ -43,54 +48,40 @@ class CountingFilter(Filter):
         """The number of counters at their limit of 15, which never fall."""
         return self._header.saturated
 
+    @verb(of.Update)
     def update(
         self,
         *,
-        add: Any = None,
-        remove: Any = None,
-        ignore_missing: bool = False,
-        key: Names | None = None,
-        out: Path | None = None,
-        force: bool = False,
-        ids_format: Literal["lines", "csv", "tsv", "ndjson"] | None = None,
-        delimiter: str | None = None,
-        no_header: bool = False,
-        encoding: Encoding | None = None,
-        key_type: str | None = None,
-        skip_bad: bool = False,
-        temp_dir: Path | None = None,
-        memory: str | int | None = None,
-        threads: int | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        credentials: Credentials | None = None,
-        progress: Listener | Bar | None = None,
-    ) -> CountingFilter:
+        add: Annotated[of.Ids | None, "keys to add, after the removals"] = None,
+        remove: Annotated[of.Ids | None, "keys to remove"] = None,
+        key: Annotated[of.Names | None, "their columns; those of the filter otherwise"] = None,
+        out: _Out = None,
+        **options: "Unpack[of.Update]",
+    ) -> "CountingFilter":
         """Return the filter after keys were removed, and then others added.
 
-        Both are paths or Arrow data. ``key`` names their columns; by default they are
-        called as in the filter. Raises DataError for removed keys that are certainly
-        not in, unless ``ignore_missing`` is set.
+        Raises DataError for removed keys that are certainly not in, unless
+        ``ignore_missing`` is set.
         """
-        with Run("update", locals(), ("self", "add", "remove", "key", "out")) as run:
+        with Run("update", options) as run:
             name, named = self.key_names[0], False
             for option, ids in (("remove", remove), ("add", add)):
                 if ids is None:
                     continue
-                given = as_input(ids, option, unnamed=for_unnamed(key))
+                given = as_ids(ids, option, key)
                 if key is None and len(self.key_names) == 1 and (one := renamed(given, name)):
                     given, named = one, True
                 run.add(option, staged(given, run.stack, option))
             run.add("key", _options.quoted(name) if named else key)
             return cast(CountingFilter, run.filter(out, ["--", run.filter_file(self)]))
 
-    def subtract(self, *others: CountingFilter) -> CountingFilter:
+    def subtract(self, *others: "CountingFilter") -> "CountingFilter":
         """Return the filter without the keys of others, all of which must be in it."""
         return cast(CountingFilter, self.merge(*others, how="subtract"))
 
     def plain(
-        self, out: Path | None = None, *, force: bool = False, uncompressed: bool = False
+        self, out: of.Path | None = None, *, force: bool = False, uncompressed: bool = False
     ) -> Filter:
         """Return the Bloom filter of the same keys."""
-        with Run("build", locals(), ("self", "out")) as run:
-            run.add("from", run.filter_file(self))
+        with Run("build", {"force": force, "uncompressed": uncompressed, "from": self}) as run:
             return run.filter(out)

@@ -15,10 +15,11 @@ from bloomjoin._errors import (
     GateError,
     InternalError,
     InterruptedRun,
+    NotFoundError,
     RetryableError,
     UsageError,
 )
-from bloomjoin._progress import Listener, Progress
+from bloomjoin._progress import Line, Listener, Progress
 
 _BY_CODE: Mapping[int, type[Error]] = {
     1: DataError,
@@ -68,6 +69,8 @@ class Diagnostics:
             kind = InterruptedRun
         if said.get("class") == "internal":
             kind = InternalError
+        if kind is DataError and said.get("not_found"):
+            kind = NotFoundError
         if code < 0 and not said:
             text = f"bloomjoin was killed by signal {-code} (by the system, if memory was short)"
         return kind(text, exit_code=code, command=args)
@@ -79,6 +82,8 @@ class Diagnostics:
                     self._take(json.loads(line))
                     continue
             self._other.append(line.decode("utf-8", "replace").rstrip())
+        if isinstance(self._listener, Line):
+            self._listener.end()
 
     def _take(self, said: Mapping[str, Any]) -> None:
         match said.get("level"):

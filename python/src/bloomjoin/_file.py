@@ -9,7 +9,7 @@ import stat
 import sys
 from dataclasses import dataclass
 
-from bloomjoin._errors import DataError
+from bloomjoin._errors import DataError, NotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class File:
     def open(cls, path: str, *, owned: bool) -> File:
         """Map a file. Raises OSError, and DataError for what cannot be a filter."""
         name = os.path.abspath(path)
+        if not os.path.exists(name):
+            raise NotFoundError(f"{path}: no such file or directory (check the path)")
         with open(name, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):

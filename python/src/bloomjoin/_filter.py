@@ -6,17 +6,19 @@ import contextlib
 import os
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, overload
 
 import pyarrow as pa
 
 from bloomjoin import _keys, _pipe, _process
+from bloomjoin._arrow import is_value
 from bloomjoin._broken import NEWER, Broken
 from bloomjoin._classes import check_classes
 from bloomjoin._errors import DataError
 from bloomjoin._file import File
 from bloomjoin._format import COUNTING, KINDS, Header, read_header
 from bloomjoin._options import combining
+from bloomjoin._options import path as file_name
 from bloomjoin._payload import Payload, memory_limit, read_payload
 from bloomjoin._show import as_html, as_text
 from bloomjoin._stores import Credentials, access
@@ -66,7 +68,7 @@ class Filter:
         file is damaged, or was written by a newer version, and MemoryError if the
         filter is above the limit.
         """
-        name = os.fsdecode(path)
+        name = file_name(path)
         if "://" not in name:
             loaded = cls._open(name, memory_limit=memory_limit)
         else:
@@ -141,13 +143,25 @@ class Filter:
             finally:
                 remove(path, os.getpid())
 
-    def probe(self, array: Any) -> pa.BooleanArray | pa.ChunkedArray[Any]:
-        """Return which values may be in the set, as an array without NULLs.
+    @overload
+    def probe(self, values: pa.Table | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]: ...
+    @overload
+    def probe(self, values: pa.Array[Any] | pa.RecordBatch) -> pa.BooleanArray: ...
+    @overload
+    def probe(self, values: str | bytes | float | None) -> bool: ...
+    @overload
+    def probe(self, values: list[Any] | set[Any] | range) -> list[bool]: ...
+    @overload
+    def probe(self, values: object) -> Any: ...
+    def probe(self, values: object) -> Any:
+        """Return which values may be in the set.
 
-        ``array`` is an Arrow array, or anything that exports one: a NumPy array, a
-        pandas or Polars Series. For a key of several columns it is a table, a record
-        batch or a struct array that has these columns by name. A chunked array or
-        table gives a chunked array.
+        The answer is like the question: an Arrow array without NULLs for an Arrow
+        array or table (chunked if that is), an array of NumPy for one and for what is of
+        pandas, so that ``frame[filter.probe(frame.user_id)]`` works, a Series for what
+        is of Polars, a list for a list, set or range, and True or False for one value.
+        A key of several columns is probed with a table, a frame, a record batch or a
+        struct array that has these columns by name, or with a list of tuples.
 
         False is certain. True is certain for an exact filter, and wrong at the rate
         ``fpr`` for a Bloom filter. A NULL matches nothing and gives False, so that
@@ -159,14 +173,31 @@ class Filter:
         for a partial filter, where a miss means nothing.
         """
         self._check_usable()
-        table, chunked = _keys.as_arrow(array)
+        single = self._is_key(values)
+        table, form = _keys.as_arrow([values] if single else values, self.key_names)
         key = _keys.select(table, self.key_names)
         check_classes(self.key_names, self.key_classes, self._header.rule, key.schema)
-        masks = self._probe(key)
-        if chunked:
-            return masks
-        one = masks.chunk(0) if masks.num_chunks == 1 else masks.combine_chunks()
-        return cast(pa.BooleanArray, one)
+        answer = form(self._probe(key))
+        return answer[0] if single else answer
+
+    def __contains__(self, value: object) -> bool:
+        """Report whether one value may be in the set."""
+        if not self._is_key(value):
+            raise TypeError(f"in: want one key, got a {type(value).__name__} (use probe)")
+        return bool(self.probe(value))
+
+    def __len__(self) -> int:
+        # How many there are is not known exactly.
+        raise TypeError("a Filter has no len(): keys is the number that was added, with duplicates")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _is_key(self, value: object) -> bool:
+        several = len(self.key_names) > 1
+        return (isinstance(value, tuple) if several else isinstance(value, str)) or (
+            value is None or is_value(value)
+        )
 
     def _probe(self, key: pa.Table) -> pa.ChunkedArray[Any]:
         classes = self.key_classes
@@ -211,7 +242,7 @@ class Filter:
         flags = ["--uncompressed"] * uncompressed + ["--force"] * force
         with self._file() as own:
             _command(
-                ["merge", *how, *flags, "-o", os.fsdecode(path), own], storage_options, credentials
+                ["merge", *how, *flags, "-o", file_name(path), own], storage_options, credentials
             )
 
     def merge(self, *others: Filter, how: How = "union") -> Filter:

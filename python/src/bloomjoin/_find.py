@@ -1,18 +1,18 @@
 """Which files of a list may hold a key."""
 
-from __future__ import annotations
-
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
+from bloomjoin import _parameters as of
 from bloomjoin._listing import unescaped
-from bloomjoin._progress import Bar, Listener
+from bloomjoin._options import path
 from bloomjoin._reports import Report
 from bloomjoin._runs import Run
-from bloomjoin._stores import Credentials
+from bloomjoin._signatures import verb
 from bloomjoin._values import texts
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,14 @@ class FindReport(Report):
         return {"files": f"{len(self.files):,} of {self.inputs:,}"}
 
 
+@verb(of.Find)
 def find(
-    key: Any,
-    inputs: str | os.PathLike[str],
-    *,
-    verify: bool = False,
-    memory: str | int | None = None,
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    credentials: Credentials | None = None,
-    progress: Listener | Bar | None = None,
+    key: Annotated[object, "the key, or a list of keys; a tuple is a key of several columns"],
+    inputs: Annotated[of.Path, "the list that bloomjoin inputs --index wrote"],
+    **options: "Unpack[of.Find]",
 ) -> FindReport:
-    """Return the files that may hold a key or, of a list of keys, one of them.
-
-    ``inputs`` was written by ``bloomjoin inputs --index``. A key of several columns is
-    a tuple. ``verify`` reads these files, and counts the rows.
-    """
-    with Run("find", locals(), ("key", "inputs")) as run:
+    """Return the files that may hold a key or, of a list of keys, one of them."""
+    with Run("find", options) as run:
         # Keys are among the inputs, so that no error repeats them.
         keys = [f"--key={text}" for text in texts(key)]
-        return run.report(FindReport, [*keys, "--", os.fsdecode(inputs)])
+        return run.report(FindReport, [*keys, "--", path(inputs)])

@@ -6,11 +6,12 @@ streams the smaller one is staged: written to a temporary file.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bloomjoin._arrow import Stream, as_stream, is_arrow
-from bloomjoin._errors import UsageError
-from bloomjoin._process import Feed
+from bloomjoin import _options
+from bloomjoin._arrow import Mixed, Stream, as_array, as_stream, converting, is_arrow, is_value
+from bloomjoin._errors import NotFoundError, UsageError
 
 # Above this many characters, names are passed in a file, for systems limit a command line.
 _MOST_CHARACTERS = 64 << 10
@@ -36,55 +37,134 @@ class Files:
 
 Input = Files | Stream
 
+# The name of a column of values, where the key does not say one.
+UNNAMED = "key"
 
-def as_input(given: Any, what: str, *, unnamed: str = "key") -> Input:
-    """Return what ``ids`` or ``logs`` are. Raises UsageError if they cannot be that.
+_NOTHING = object()
 
-    An array without a name becomes the column ``unnamed``.
+# What the command takes for files of tables and of IDs.
+_TABLES = (".parquet", ".arrow", ".arrows", ".feather", ".csv", ".tsv")
+_ENDINGS = (*_TABLES, ".txt", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
+
+
+def as_input(given: Any, what: str, key: str | Iterable[str] | None = None) -> Input:
+    """Return what ``logs`` are. Raises UsageError if they cannot be that.
+
+    ``key`` are references of its columns. An array, whatever its name, is the column
+    of a key that has one column.
     """
+    return _as_input(given, what, _options.columns(key), values=False)
+
+
+def as_ids(given: Any, what: str, key: str | Iterable[str] | None = None) -> Input:
+    """Return what ``ids`` are: as for logs, or values, or one of them."""
+    return _as_input(given, what, _options.columns(key), values=True)
+
+
+def _as_input(given: Any, what: str, names: Sequence[str | None], *, values: bool) -> Input:
+    if isinstance(given, (Files, Stream)):
+        return given
+    unnamed = (names[0] if len(names) == 1 else None) or (UNNAMED if names else None)
     if isinstance(given, (str, os.PathLike)):
-        return Files((_name(given, what),))
-    if is_arrow(given) and not _is_lazy(given):
-        return as_stream(given, unnamed)
-    if isinstance(given, (list, tuple)):
-        if not given:
-            raise UsageError(f"{what}: want a path, a URL or a table, got an empty {_kind(given)}")
-        if all(isinstance(one, pa.RecordBatch) for one in given):
-            return as_stream(pa.Table.from_batches(given), unnamed)
-        if all(isinstance(one, (str, os.PathLike)) for one in given):
-            return Files(tuple(_name(one, what) for one in given))
-        other = next(one for one in given if not isinstance(one, (str, os.PathLike)))
-        raise UsageError(
-            f"{what}: want a list of paths and URLs, got a {_kind(other)} in it "
-            "(values go into pyarrow.array, rows into pyarrow.table)"
-        )
-    if isinstance(given, Iterator):
-        return _of_iterator(given, what)
+        return _files([given], what, unnamed, values=values)
     if _is_lazy(given):
         raise UsageError(
             f"{what}: a {_kind(given)} has not been computed "
             "(give what its .collect() or .compute() returns)"
         )
+    _check_index(given, what, names)
+    try:
+        if values and is_value(given):
+            return as_stream(as_array([given]), unnamed)
+        if is_arrow(given):
+            return as_stream(given, unnamed)
+        if values and isinstance(given, Mapping):
+            return as_stream(_table(given), unnamed)
+        if isinstance(given, Iterable) and not isinstance(given, (bytes, Mapping)):
+            return _of_elements(given, what, unnamed, values=values)
+    except Mixed as mixed:
+        raise UsageError(
+            f"{what}: {mixed}want values of one type that Arrow has, in columns of one length, "
+            "got others (convert them, or pass a pyarrow.array or table)"
+        ) from None
     raise UsageError(
         f"{what}: want paths, URLs, or Arrow data as of pyarrow, pandas, Polars or DuckDB, "
         f"got a {_kind(given)}"
     )
 
 
-def _of_iterator(batches: Iterator[Any], what: str) -> Stream:
-    """Return record batches as a stream, of which the first one tells the schema."""
-    first = next(batches, None)
-    if not isinstance(first, pa.RecordBatch):
-        got = "no batch" if first is None else f"a {_kind(first)}"
-        raise UsageError(f"{what}: want an iterator of record batches, got {got} in it")
-    return Stream(first.schema, lambda: itertools.chain([first], batches), None)
+def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values: bool) -> Input:
+    """Return record batches, names of files or values, as the elements are."""
+    elements = iter(given)
+    first = next(elements, _NOTHING)
+    if isinstance(first, pa.RecordBatch) and isinstance(given, Iterator):
+        return Stream(first.schema, lambda: itertools.chain([first], elements), None)
+    every = [first, *elements] if first is not _NOTHING else []
+    if not every:
+        none = " (no IDs are an array with a type, as pyarrow.array([], 'int64'))" * values
+        raise UsageError(
+            f"{what}: want a path, a URL or a table, got an empty {_kind(given)}{none}"
+        )
+    if all(isinstance(one, pa.RecordBatch) for one in every):
+        return as_stream(pa.Table.from_batches(every), unnamed)
+    if all(isinstance(one, (str, os.PathLike)) for one in every):
+        return _files(every, what, unnamed, values=values)
+    if values and all(one is None or is_value(one) for one in every):
+        if isinstance(given, Set):  # equal sets are equal streams
+            with contextlib.suppress(TypeError):
+                every.sort()
+        return as_stream(as_array(every), unnamed)
+    odd = [one for one in every if not isinstance(one, (str, os.PathLike))]
+    unfit = [one for one in odd if not (values and (one is None or is_value(one)))]
+    if not unfit:
+        raise UsageError(f"{what}: want names of files, or values of one type, got both in one")
+    wanted = "paths, record batches or values" if values else "paths or record batches"
+    raise UsageError(
+        f"{what}: want a list of {wanted}, got a {_kind(unfit[0])} in it "
+        "(rows go into a pyarrow.table or a data frame)"
+    )
 
 
-def for_unnamed(key: str | Iterable[str] | None) -> str:
-    """Return the name for a column of IDs that has none: that of the key."""
-    name = key if isinstance(key, str) else "".join(key or ())
-    name = name.partition("::")[0].strip()
-    return name if name.isidentifier() else "key"
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """Return columns of values by their names. A single value is a column of one row."""
+    arrays = {
+        name: of
+        if is_arrow(of) and not is_value(of)
+        else as_array([of] if isinstance(of, str) or is_value(of) else of)
+        for name, of in columns.items()
+    }
+    with converting():
+        return pa.table(arrays)
+
+
+def _files(given: Sequence[Any], what: str, unnamed: str | None, *, values: bool) -> Files:
+    """Return names of files. Text that might be meant as values must name a file."""
+    names = tuple(_name(one, what) for one in given)
+    if values and isinstance(given[0], str) and not _may_be_a_file(names[0]):
+        raise NotFoundError(  # without the text, which may be an ID
+            f"{what}: no such file or directory (text names files; for IDs that are text, pass "
+            f"a column, as {{{unnamed or UNNAMED!r}: [...]}})"
+        )
+    return Files(names)
+
+
+def _may_be_a_file(name: str) -> bool:
+    """Report whether a name exists, or looks like that of a file."""
+    looks = any(c in name for c in "/\\*?[{") or name.lower().endswith(_ENDINGS)
+    return looks or os.path.lexists(name)
+
+
+def _check_index(given: Any, what: str, names: Sequence[str | None]) -> None:
+    """Fail if a column of the key is the index of a pandas frame, which is never read."""
+    index = getattr(getattr(given, "index", None), "names", None)
+    if index is None or not hasattr(given, "columns"):
+        return
+    for name in names:
+        if name is not None and name in index and name not in given.columns:
+            raise UsageError(
+                f"{what}: {name!r} is the index of the frame, and not a column "
+                f"(pass {what}.reset_index())"
+            )
 
 
 @dataclass(frozen=True)
@@ -93,14 +173,12 @@ class Placed:
 
     logs: tuple[str, ...]
     ids: tuple[str, ...]
-    feed: Feed | None
+    feed: Stream | None
 
 
-def place_one(given: Input) -> tuple[tuple[str, ...], Feed | None]:
-    """Return the names of an input, and what feeds standard input if it is a stream."""
-    if isinstance(given, Files):
-        return given.names, None
-    return ("-",), given.write
+def place_one(given: Input) -> tuple[tuple[str, ...], Stream | None]:
+    """Return the names of an input, and itself if it is a stream for standard input."""
+    return (given.names, None) if isinstance(given, Files) else (("-",), given)
 
 
 def place(logs: Input, ids: Input, cleanup: ExitStack, *, reread: bool = False) -> Placed:
@@ -125,6 +203,7 @@ def staged(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
     path = directory(cleanup) / f"{name}.arrows"
     with open(path, "xb") as out:
         given.write(out)
+    os.utime(path, (0, 0))  # no later than an output that was made from the same rows before
     return (str(path),)
 
 
@@ -236,7 +315,7 @@ def _is_lazy(given: object) -> bool:
 
 
 def _name(given: str | os.PathLike[str], what: str) -> str:
-    name = os.fsdecode(os.fspath(given))
+    name = _options.path(given)
     if name in ("", "-"):
         raise UsageError(f"{what}: want a path or URL, got {name!r}")
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from bloomjoin import _native
+from bloomjoin._arrow import Mixed, as_array, converting
 from bloomjoin._classes import is_text, is_view
-from bloomjoin._errors import DataError
+from bloomjoin._errors import DataError, UsageError
 from bloomjoin._format import URLS
 from bloomjoin._payload import Payload
 
@@ -20,33 +22,81 @@ from bloomjoin._payload import Payload
 _LARGE_DICTIONARY = 2
 
 
-def as_arrow(values: Any) -> tuple[pa.Table, bool]:
-    """Return values as a table, and whether they came in chunks.
+Form = Callable[[Any], Any]
+
+
+def as_arrow(values: Any, names: tuple[str, ...]) -> tuple[pa.Table, Form]:
+    """Return values as a table, and what makes a mask of it one of their library.
 
     An array becomes a table of one column without a name. A struct array, a record
-    batch, a table, or anything that exports one of them keeps its columns.
+    batch, a table, or anything that exports one of them keeps its columns. Python
+    tuples are keys of several columns, in the order of ``names``.
     """
+    try:
+        return _as_table(values, names)
+    except Mixed as mixed:
+        raise UsageError(f"probe: {mixed}want values of one type that Arrow has") from None
+
+
+def _as_table(values: Any, names: tuple[str, ...]) -> tuple[pa.Table, Form]:
     if isinstance(values, pa.Table):
-        return values, True
+        return values, _chunked
     if isinstance(values, pa.RecordBatch):
-        return pa.Table.from_batches([values]), False
+        return pa.Table.from_batches([values]), _array
     if isinstance(values, pa.ChunkedArray):
-        return _columns(values), True
+        return _columns(values), _chunked
     if isinstance(values, pa.Array):
-        return _columns(pa.chunked_array([values])), False
+        return _columns(pa.chunked_array([values])), _array
+    library = type(values).__module__.partition(".")[0]
+    form: Form = {"numpy": _numpy, "pandas": _numpy, "polars": _polars}.get(library, _array)
+    if library == "pandas" and hasattr(values, "columns"):
+        with converting():
+            return pa.Table.from_pandas(values, preserve_index=False), form
     if hasattr(values, "__arrow_c_array__"):
-        return _columns(pa.chunked_array([pa.array(values)])), False
+        return _columns(pa.chunked_array([pa.array(values)])), form
     if hasattr(values, "__arrow_c_stream__"):
-        return _columns(pa.chunked_array(values)), False
+        return _columns(pa.chunked_array(values)), form
     if hasattr(values, "__array__") or hasattr(values, "__arrow_array__"):
-        array = pa.array(values)
+        with converting():
+            array = pa.array(values)
         return _columns(
             array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-        ), False
+        ), form
+    if isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping)):
+        return _of_values(list(values), names), pa.ChunkedArray.to_pylist
     raise TypeError(
-        f"cannot probe {type(values).__name__}: want an Arrow array or table, a Series or a NumPy "
-        "array (wrap Python values, as pa.array(values))"
+        f"cannot probe {type(values).__name__}: want an Arrow array or table, a Series, a NumPy "
+        "array, a list of values or one value"
     )
+
+
+def _of_values(values: list[Any], names: tuple[str, ...]) -> pa.Table:
+    """Return Python values as a column, and tuples as several."""
+    if len(names) == 1:
+        return pa.table({"": as_array(values)})
+    if any(not isinstance(one, tuple) or len(one) != len(names) for one in values):
+        raise UsageError(f"probe: want tuples of {len(names)} values: {', '.join(names)}")
+    parts = zip(*values, strict=True) if values else [()] * len(names)
+    return pa.Table.from_arrays([as_array(part) for part in parts], names=list(names))
+
+
+def _chunked(masks: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    return masks
+
+
+def _array(masks: pa.ChunkedArray[Any]) -> pa.BooleanArray:
+    one = masks.chunk(0) if masks.num_chunks == 1 else masks.combine_chunks()
+    return cast(pa.BooleanArray, one)
+
+
+def _numpy(masks: pa.ChunkedArray[Any]) -> Any:
+    return masks.to_numpy()
+
+
+def _polars(masks: pa.ChunkedArray[Any]) -> Any:
+    import polars
+
+    return polars.from_arrow(masks)
 
 
 def _columns(array: pa.ChunkedArray[Any]) -> pa.Table:

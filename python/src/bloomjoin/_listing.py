@@ -43,7 +43,7 @@ def list_log(logs: Any, options: Mapping[str, Any]) -> Listing:
         )
     with (
         tempfile.TemporaryDirectory(prefix="bloomjoin-") as directory,
-        Run("inputs", options, ()) as run,
+        Run("inputs", options) as run,
     ):
         out = Path(directory) / "inputs.jsonl"
         run.add("output", out)

@@ -7,6 +7,7 @@ options give no flag, so the defaults are the command's.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -18,6 +19,24 @@ _REPEATED = ("include", "exclude", "match", "no_match", "ids", "against", "add",
 
 # Options whose flag has another name.
 _NAMES = {"how": "type"}
+
+# Options that are files or directories.
+_PATHS = ("output", "base", "schema_from", "manifest_dir", "temp_dir", "state", "against", "filter")
+
+# What other libraries call a join.
+_HOW = {
+    "outer": "full",
+    "full_outer": "full",
+    "fullouter": "full",
+    "left_outer": "left",
+    "leftouter": "left",
+    "right_outer": "right",
+    "rightouter": "right",
+    "left_semi": "semi",
+    "leftsemi": "semi",
+    "left_anti": "anti",
+    "leftanti": "anti",
+}
 
 
 def flags(options: Mapping[str, Any]) -> list[str]:
@@ -58,14 +77,30 @@ def _several(name: str, value: Any) -> list[str]:
     ]
 
 
+def path(given: str | os.PathLike[str]) -> str:
+    """Return a name of a file as text. A ~ at its start is a home directory, as in a shell."""
+    name = os.fsdecode(given)
+    return os.path.expanduser(name) if name.startswith("~") and not os.path.lexists(name) else name
+
+
 def _word(name: str, value: Any) -> str:
+    if isinstance(value, os.PathLike) or (name in _PATHS and isinstance(value, str)):
+        return path(value)
     if isinstance(value, (str, int, float)):
         return str(value)
-    if isinstance(value, os.PathLike):
-        return os.fsdecode(value)
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)}us"
     raise UsageError(f"{name}: want text or a number, got a {type(value).__name__}")
+
+
+def _how(name: str, value: Any) -> str:
+    meant = _HOW.get(value) if isinstance(value, str) else None
+    if meant:
+        raise UsageError(
+            f"how: want semi, anti, inner, left, right or full, got {value!r} "
+            f"(did you mean how={meant!r}?)"
+        )
+    return _word(name, value)
 
 
 def _list(name: str, value: Any) -> str:
@@ -87,6 +122,32 @@ def on(given: str | Iterable[str] | Mapping[str, str]) -> str:
     return _list("on", given)
 
 
+# A quoted name, or a cast.
+_CAST = re.compile(r'("(?:[^"]|"")*")|::\s*\w+(?:\([^)]*\))?')
+
+
+def sides(pairs: str) -> tuple[list[str], list[str]]:
+    """Return the references of both sides in a value of --on, without casts."""
+    plain = _CAST.sub(lambda m: m[1] or "", pairs)
+    both = [_split(pair, "=") for pair in _split(plain, ",")]
+    return [pair[0] for pair in both], [pair[-1] for pair in both]
+
+
+def columns(key: str | Iterable[str] | None) -> list[str | None]:
+    """Return the names of a key's columns; None for a field in a struct."""
+    return [_column(one) for one in sides(_list("key", key))[1]] if key else []
+
+
+def _split(text: str, at: str) -> list[str]:
+    return [one.strip() for one in re.split(at + r'(?=(?:[^"]*"[^"]*")*[^"]*$)', text)]
+
+
+def _column(reference: str) -> str | None:
+    if re.fullmatch(r'"(?:[^"]|"")+"', reference):
+        return reference[1:-1].replace('""', '"')
+    return None if "." in reference or not reference else reference
+
+
 def combining(how: str) -> tuple[str, bool]:
     """Return the option with which filters are combined; that for partial ones is none."""
     if how not in ("union", "intersect", "difference", "subtract", "partials"):
@@ -101,5 +162,5 @@ _WORDS: Mapping[str, Callable[[str, Any], str]] = {
     "columns": _list,
     "normalize": _list,
     "hive_types": _pairs,
-    "on": lambda _, value: on(value),
+    "how": _how,
 }

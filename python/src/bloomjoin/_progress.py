@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,36 @@ class Bar(Protocol):
         """Add n rows."""
 
 
-def listener(progress: Listener | Bar | None) -> Listener | None:
+def listener(progress: bool | Listener | Bar | None) -> Listener | None:
     """Return the function that a run calls."""
-    if progress is None:
+    if progress is None or progress is False:
         return None
+    if progress is True:
+        return Line(sys.stderr)
     if isinstance(progress, Bar):
         return _Advance(progress)
     return progress
+
+
+class Line:
+    """Shows progress as a line that is written again and again."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+        self._width = 0
+
+    def __call__(self, progress: Progress) -> None:
+        of = "" if progress.rows_total is None else f" of {progress.rows_total:,}"
+        text = f"{progress.what}: {progress.rows:,}{of} rows, {progress.seconds:.0f} s"
+        self._to.write(f"\r{text:<{self._width}}")
+        self._to.flush()
+        self._width = len(text)
+
+    def end(self) -> None:
+        """Leave the line as it is. What is written next begins another one."""
+        if self._width > 0:
+            self._to.write("\n")
+            self._to.flush()
 
 
 class _Advance:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 _R = TypeVar("_R", bound="Report")
 
+_DONE = "by an earlier run, with the same options and inputs"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -83,8 +85,8 @@ class ScanReport(Report):
     """Of a scan. Sizes are in bytes, and rates between 0 and 1.
 
     ``already_done``: an earlier run with the same options and inputs has written
-    the output, and nothing was read. The numbers of rows are then those of that
-    run, where ``raw`` has them.
+    the output, and nothing was read. ``rows_out`` are the rows in the output then
+    (-1 if it does not say how many), and the other figures 0.
     """
 
     rows_in: int = 0
@@ -102,10 +104,8 @@ class ScanReport(Report):
 
     def _facts(self) -> dict[str, str]:
         if self.already_done:
-            return {
-                "already done": "by an earlier run, with the same options and inputs",
-                "rows out": f"{self.rows_out:,}" if "rows_out" in self.raw else "",
-            }
+            rows = f"{self.rows_out:,}" if self.rows_out >= 0 else ""
+            return {"already done": _DONE, "rows out": rows}
         return {
             "rows out": f"{self.rows_out:,}",
             "rows in": f"{self.rows_in:,}",
@@ -162,7 +162,7 @@ class DedupReport(Report):
 
     def _facts(self) -> dict[str, str]:
         if self.already_done:
-            return {"already done": "by an earlier run, with the same options and inputs"}
+            return {"already done": _DONE}
         return {
             "rows out": f"{self.rows_out:,}",
             "rows in": f"{self.rows_in:,}",

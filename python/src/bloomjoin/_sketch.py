@@ -1,61 +1,47 @@
 """Sketches: how often keys occur, in little memory."""
 
-from __future__ import annotations
-
 import os
 import weakref
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from bloomjoin import _parameters as of
+from bloomjoin._arrow import Stream
 from bloomjoin._errors import DataError, UsageError
-from bloomjoin._inputs import as_input, for_unnamed, listed, place_one
+from bloomjoin._inputs import as_input, listed, place_one
 from bloomjoin._options import combining
-from bloomjoin._progress import Bar, Listener
+from bloomjoin._options import path as file_name
 from bloomjoin._reports import Estimate, Inspection, Report
 from bloomjoin._runs import Run
+from bloomjoin._signatures import verb
 from bloomjoin._stores import Credentials
 from bloomjoin._temporary import new_file, remove
 from bloomjoin._values import of_class, texts
-from bloomjoin._verbs import Names
 
-Path = Union[str, "os.PathLike[str]"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Bytes of keys on a command line, which systems limit.
 _MOST_BYTES = 24 << 10
 
 
+@verb(of.SketchOf)
 def sketch(
-    logs: Any,
-    key: Names,
+    logs: of.Logs,
+    key: Annotated[of.Names, "the columns of the key"],
     *,
-    out: Path | None = None,
-    force: bool = False,
-    weight: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    range: bool = False,
-    shard: str | None = None,
-    normalize: Names | None = None,
-    include: Names | None = None,
-    exclude: Names | None = None,
-    uncommitted: bool = False,
-    hive_partitioning: Literal["auto", "off"] | None = None,
-    hive_types: str | Mapping[str, str] | None = None,
-    memory: str | int | None = None,
-    threads: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    credentials: Credentials | None = None,
-    progress: Listener | Bar | None = None,
-) -> Sketch:
-    """Count how often keys occur in a log, or add up ``weight``, a column of integers.
+    out: Annotated[of.Path | None, "the file to write; without it the sketch is temporary"] = None,
+    **options: "Unpack[of.SketchOf]",
+) -> "Sketch":
+    """Count how often keys occur in a log, or add up ``weight``.
 
     Estimates are too high by more than ``epsilon`` of the total with the probability
-    ``delta``. ``range`` counts ranges, too. Without ``out`` the sketch is temporary.
+    ``delta``.
     """
-    with Run("sketch", locals(), ("logs", "key", "out")) as run:
-        run.add("key", key)
-        names, feed = place_one(as_input(logs, "logs", unnamed=for_unnamed(key)))
-        return _written(run, out, listed(names, run.stack), feed, storage_options, credentials)
+    with Run("sketch", options, key=key) as run:
+        names, feed = place_one(as_input(logs, "logs", key))
+        stores = options.get("storage_options"), options.get("credentials")
+        return _written(run, out, listed(names, run.stack), feed, *stores)
 
 
 class Sketch:
@@ -76,22 +62,22 @@ class Sketch:
     @classmethod
     def load(
         cls,
-        path: Path,
+        path: of.Path,
         *,
         storage_options: Mapping[str, Any] | None = None,
         credentials: Credentials | None = None,
-    ) -> Sketch:
+    ) -> "Sketch":
         """Open a sketch, a file or one at a URL."""
-        name = os.fsdecode(path)
+        name = file_name(path)
         if "://" not in name:
             return cls._open(name)
-        with Run("merge", locals(), ("cls", "path", "name")) as run:
+        with Run("merge", {"storage_options": storage_options, "credentials": credentials}) as run:
             run.add("union", True)
             return _written(run, None, ["--", name], None, None, None)
 
     @classmethod
-    def _open(cls, path: str, *, owned: bool = False) -> Sketch:
-        with Run("inspect", {}, ()) as run:
+    def _open(cls, path: str, *, owned: bool = False) -> "Sketch":
+        with Run("inspect", {}) as run:
             found = run.report(Inspection, ["--", path]).files[0]
         if "sketch" not in found:
             raise DataError(f"{path}: want a sketch, got another file")
@@ -127,7 +113,7 @@ class Sketch:
         """The absolute path of the file; None if it is temporary."""
         return None if self._owned else self._path
 
-    def estimate(self, keys: Any) -> list[Estimate]:
+    def estimate(self, keys: object) -> list[Estimate]:
         """Return how often each key occurs: never more than ``value``.
 
         A key of several columns is a tuple. ``low`` holds with the probability 1 - delta.
@@ -138,46 +124,47 @@ class Sketch:
             answers += map(_estimate, said["values"])
         return answers
 
-    def range(self, low: Any, high: Any) -> Estimate:
+    def range(self, low: object, high: object) -> Estimate:
         """Return how often keys from ``low`` to ``high``, included, occur."""
         ends = texts([low, high])
         return _estimate(self._ask([f"--range={ends[0]}..{ends[1]}"])["ranges"][0])
 
-    def inner(self, other: Sketch) -> Estimate:
+    def inner(self, other: "Sketch") -> Estimate:
         """Return the rows of the join with another sketch's rows."""
         return _estimate(self._ask([f"--inner={other._path}"])["inner"])
 
-    def heavy(self, share: float, logs: Any = None) -> list[tuple[Any, int]]:
+    def heavy(self, share: float, logs: of.Logs | None = None) -> list[tuple[Any, int]]:
         """Return the keys with a share of the total, and their counts, the heaviest first.
 
         Counts are estimates, for which the sketch must have ranges; with ``logs``, which
         are read again, they are exact. Keys other than an integer are text.
         """
-        unnamed = for_unnamed(self.key_names)
-        given = None if logs is None else as_input(logs, "logs", unnamed=unnamed)
+        given = None if logs is None else as_input(logs, "logs", self.key_names)
         names, feed = place_one(given) if given else ((), None)
         said = self._ask([f"--heavy={share}"], names, feed)
         return [(of_class(k["key"], self.key_classes), k["count"]) for k in said["heavy"]["keys"]]
 
     def merge(
         self,
-        *others: Sketch,
+        *others: "Sketch",
         how: Literal["union", "partials"] = "union",
-        out: Path | None = None,
+        out: of.Path | None = None,
         force: bool = False,
-    ) -> Sketch:
+    ) -> "Sketch":
         """Add finished sketches up; with ``how="partials"``, all partial ones of one."""
         if how not in ("union", "partials"):
             raise UsageError(f"how: want union or partials, got {how!r}")
-        with Run("merge", {"force": force}, ()) as run:
+        with Run("merge", {"force": force}) as run:
             run.add(*combining(how))
             return _written(
                 run, out, ["--", *(one._path for one in (self, *others))], None, None, None
             )
 
-    def _ask(self, flags: list[str], inputs: Any = (), feed: Any = None) -> Mapping[str, Any]:
+    def _ask(
+        self, flags: list[str], inputs: Sequence[str] = (), feed: Stream | None = None
+    ) -> Mapping[str, Any]:
         # Keys are among the inputs, so that no error repeats them.
-        with Run("sketch", {}, ()) as run:
+        with Run("sketch", {}) as run:
             return run.report(Report, ["query", *flags, "--", self._path, *inputs], feed).raw
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -190,20 +177,19 @@ class Sketch:
 
 def _written(
     run: Run,
-    out: Path | None,
-    inputs: Any,
-    feed: Any,
+    out: of.Path | None,
+    inputs: Sequence[str],
+    feed: Stream | None,
     storage_options: Mapping[str, Any] | None,
     credentials: Credentials | None,
-) -> Sketch:
+) -> "Sketch":
     """Run, and return the sketch that it writes."""
     if out is None:
         with new_file("sketch.bjs") as path:
             run.add("output", path)
             run.report(Report, inputs, feed)
             return Sketch._open(path, owned=True)
-    run.add("output", out)
-    run.report(Report, inputs, feed)
+    run.report(Report, inputs, feed, out=out)
     return Sketch.load(out, storage_options=storage_options, credentials=credentials)
 
 

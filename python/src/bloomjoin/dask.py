@@ -9,7 +9,7 @@ column with NULLs stays an integer column. Large strings follow Dask's setting
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,11 +70,13 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
         raise UsageError(
             "progress: a task cannot report to this process (use dask.diagnostics.ProgressBar)"
         )
-    if isinstance(options.get("ids"), pa.RecordBatchReader):
-        raise UsageError(
-            "ids: want something that every task can read, got a RecordBatchReader "
-            "(pass a path, or its table, with read_all())"
-        )
+    for name in ("logs", "ids"):
+        if isinstance(options.get(name), (pa.RecordBatchReader, Iterator)):
+            raise UsageError(
+                f"{name}: want something that every task can read, got a "
+                f"{type(options[name]).__name__} (pass a path, a list, or its table, with "
+                "read_all())"
+            )
     references = References(verb, options)
     schema = references.schema
     log = list_log(options["logs"], _of(options, *_SELECTION, "uncommitted", *_HIVE, *_ACCESS))

@@ -53,10 +53,11 @@ class _Source:
 
     def __init__(self, verb: Callable[..., Reader], options: Mapping[str, Any]) -> None:
         for name in ("logs", "ids"):
-            if isinstance(options.get(name), pa.RecordBatchReader):
+            if isinstance(options.get(name), (pa.RecordBatchReader, Iterator)):
                 raise TypeError(
                     f"{name}: want something that can be read again each time the LazyFrame "
-                    "is collected, got a RecordBatchReader (pass its table, with read_all())"
+                    f"is collected, got a {type(options[name]).__name__} (pass its table, with "
+                    "read_all(), or a list of it)"
                 )
         self._verb = verb
         self._options = dict(options)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Values of --log-format.
@@ -73,7 +75,11 @@ func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 
 // logError prints the error that ends the command.
 func (c *Session) logError(code int, err error, said string) {
-	c.log(slog.LevelError, "bloomjoin: ", said, slog.Int("exit_code", code), slog.String("class", classOf(code, err)))
+	attrs := []slog.Attr{slog.Int("exit_code", code), slog.String("class", classOf(code, err))}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoFiles) {
+		attrs = append(attrs, slog.Bool("not_found", true))
+	}
+	c.log(slog.LevelError, "bloomjoin: ", said, attrs...)
 }
 
 // classOf returns the class of an error for machines. All but internal follow from the

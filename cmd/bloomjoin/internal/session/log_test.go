@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
@@ -62,6 +65,7 @@ func TestLogClass(t *testing.T) {
 		{t.Context(), output.ErrExists, 1, "data"},
 		{t.Context(), fmt.Errorf("disk: %w", syscall.ENOSPC), 75, "retryable"},
 		{t.Context(), output.ErrRequire, 2, "gate"},
+		{t.Context(), &faults.NotExist{Name: "a"}, 1, "data"},
 		{interrupted, context.Canceled, 143, "interrupted"},
 		{t.Context(), guarded(func() error { panic("bug") }), 1, "internal"},
 		{t.Context(), panics.Error(fault.At{File: "a"}, "bug"), 1, "internal"},
@@ -70,6 +74,9 @@ func TestLogClass(t *testing.T) {
 		v := logged(t, func(l *Session) { l.verb, l.Shard = "scan", "3/16"; l.logError(code, c.err, c.err.Error()) })
 		if v["exit_code"] != c.code || v["class"] != c.class || v["level"] != "ERROR" || v["verb"] != "scan" || v["shard"] != "3/16" {
 			t.Errorf("%v: %v", c.err, v)
+		}
+		if missing := errors.Is(c.err, fs.ErrNotExist); (v["not_found"] == true) != missing {
+			t.Errorf("%v: %v, want not_found %v", c.err, v, missing)
 		}
 	}
 }

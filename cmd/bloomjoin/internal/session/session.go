@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
@@ -46,6 +47,7 @@ type Session struct {
 	verb    string // after the command line was parsed
 	Shard   string // of this worker, after --shard was parsed
 	jsonLog bool   // --log-format json
+	digest  []byte // --stdin-digest
 
 	notes []string // what is remarkable about the names of inputs
 
@@ -67,6 +69,8 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.Verbose, "verbose", false, "report how files were read, which were skipped, what took time")
+		f.BytesHexVar(&c.digest, "stdin-digest", nil, "`HEX` digest of standard input, by which a rerun is recognised")
+		f.Lookup("stdin-digest").Hidden = true // for programs that compute it, as the Python package
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
@@ -101,6 +105,9 @@ func (c *Session) checkCommon() error {
 	}
 	if c.progressEvery < minProgress {
 		return flags.Usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, minProgress)
+	}
+	if len(c.digest) > 0 {
+		c.Stdin = source.Known{Reader: c.Stdin, Digest: c.digest}
 	}
 	total, err := c.Total()
 	if err != nil {
