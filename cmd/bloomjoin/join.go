@@ -161,7 +161,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (joins.Options, sou
 		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, flags.Usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
+		return opts, open, out, flags.Required("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
@@ -239,9 +239,9 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if len(args) < 2 {
-		return flags.Usagef("--ids IDS is required: name the IDs to join with")
+		return flags.Required("--ids IDS is required: name the IDs to join with")
 	}
-	return flags.Usagef("--ids IDS is required: if %s are the IDs, %s", args[0], flags.RightForm(cmd, "ids", args, "LOGS"))
+	return flags.Required("--ids IDS is required: if %s are the IDs, %s", args[0], flags.RightForm(cmd, "ids", args, "LOGS"))
 }
 
 // chooseColumns copies --columns and --suffix to the options.

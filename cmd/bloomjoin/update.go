@@ -76,7 +76,7 @@ func (o *updateFlags) check(args []string) (open source.Opening, err error) {
 	case len(args) > 1:
 		return open, flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
 	case len(all) == 0:
-		return open, flags.Usagef("--add IDS or --remove IDS is required: name keys to add or to remove")
+		return open, flags.Required("--add IDS or --remove IDS is required: name keys to add or to remove")
 	case len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name != "-" })) > 1:
 		return open, flags.Usagef("standard input, -, is named more than once: it is read once")
 	case o.ignoreMissing && len(o.remove) == 0:

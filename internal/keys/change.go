@@ -2,7 +2,6 @@ package keys
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -198,7 +198,7 @@ func (p *part) anyInteger(row int) (uint64, bool, outcome) {
 
 // ErrMisfit is wrapped by errors about a value that does not fit the type it is
 // cast to.
-var ErrMisfit = errors.New("a cast never rounds")
+var ErrMisfit = cause.New(cause.Misfit, "a cast never rounds")
 
 // Fit returns an error if a row of the batch has a value that does not fit its
 // column's cast, unless misfits are NULLs. at is the batch's place for the error.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -28,7 +29,7 @@ func (s Side) name() string {
 // cast that helps.
 func Match(at fault.At, ids, log Side) error {
 	if len(ids.Classes) != len(log.Classes) {
-		return faults.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes))).
+		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes)))).
 			WithHint("name as many columns as the key of the IDs has, in its order")
 	}
 	for i, a := range ids.Classes {
@@ -37,7 +38,7 @@ func Match(at fault.At, ids, log Side) error {
 			if ids.Columns == nil {
 				want = " (the filter)"
 			}
-			return faults.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")").WithHint("%s", remedy(ids, log, i))
+			return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")")).WithHint("%s", remedy(ids, log, i))
 		}
 	}
 	return nil
@@ -49,7 +50,7 @@ func Same(at fault.At, column Column, first string, want, got Class) error {
 	if want == got || want == Null || got == Null {
 		return nil
 	}
-	e := faults.Mismatch(at, "key class", fmt.Sprintf("%s (%s)", want.word(), first), got.word())
+	e := faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", fmt.Sprintf("%s (%s)", want.word(), first), got.word()))
 	if to := widest(want, got); column.Cast == nil && castable(want, to) && castable(got, to) {
 		return e.WithHint("the keys of a filter are of one class: cast those of all files, as %s", column.as(to))
 	}

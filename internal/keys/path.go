@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
@@ -408,6 +409,9 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // Is reports whether target is [fault.ErrNoColumn].
 func (e *NotFoundError) Is(target error) bool { return target == fault.ErrNoColumn }
+
+// Cause returns the code of its cause.
+func (*NotFoundError) Cause() cause.Code { return cause.NoColumn }
 
 // Missing reports whether the schema has no column of that name, as opposed to
 // several, or a path through something other than a struct.

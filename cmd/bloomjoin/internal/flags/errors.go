@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 )
 
 // CheckCommand returns an error if args start with an unknown command. The error
@@ -26,7 +27,7 @@ func CheckCommand(cmd *cobra.Command, args []string) error {
 	if near := words.Meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return Usagef("unknown command %s (%s)", args[0], hint)
+	return cause.Mark(cause.UnknownName, Usagef("unknown command %s (%s)", args[0], hint))
 }
 
 // SomeArguments returns the argument check of a command that needs at least one
@@ -36,7 +37,7 @@ func SomeArguments(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return Usagef("no %s given (usage: %s)", what, useLine(cmd))
+		return Required("no %s given (usage: %s)", what, useLine(cmd))
 	}
 }
 
@@ -61,7 +62,7 @@ func Error(cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &unknown):
-		return unknownFlag(cmd, unknown)
+		return cause.Mark(cause.UnknownName, unknownFlag(cmd, unknown))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		want := map[string]string{
@@ -75,7 +76,7 @@ func Error(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		f := missing.GetFlag()
 		value, _ := Value(f)
-		return Usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
+		return Required("--%s needs a value: --%s %s", f.Name, f.Name, value)
 	}
 	return Usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
 }

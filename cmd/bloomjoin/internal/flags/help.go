@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/causes"
 )
 
 // Headings of the flag groups in --help, in this order.
@@ -62,8 +64,8 @@ func Docs(page string) map[string]string { return map[string]string{DocsMark: "d
 // HelpCommand returns the command that prints the help of another.
 func HelpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND | flags]",
-		Short: "Print the help of a command, or the flags of all commands",
+		Use:   "help [COMMAND | flags | CODE]",
+		Short: "Print the help of a command, the common flags, or an error's code",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				for _, sub := range Ordered(cmd.Root()) {
@@ -75,6 +77,9 @@ func HelpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if slices.Equal(args, []string{"flags"}) {
 				return printCommon(cmd)
+			}
+			if len(args) == 1 && causes.IsCode(args[0]) {
+				return printCause(cmd, args[0])
 			}
 			of, rest, err := cmd.Root().Find(args)
 			if err == nil && !of.HasParent() {
@@ -135,6 +140,16 @@ func printCommon(cmd *cobra.Command) error {
 	b.WriteString("Flags of all commands:\n")
 	writeGroups(&b, cmd.Root().PersistentFlags())
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
+	return err
+}
+
+// printCause explains the cause of errors that a code stands for.
+func printCause(cmd *cobra.Command, code string) error {
+	text, ok := causes.Text(code)
+	if !ok {
+		return Usagef("no error has the code %s (there are%s)", code, causes.Near(code))
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), text)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
@@ -71,9 +72,17 @@ func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
 }
 
+// failure is the error that ends the command, as machines see it.
+type failure struct {
+	ExitCode int        `json:"exit_code"`
+	Class    string     `json:"class"`
+	Code     cause.Code `json:"code"` // of the cause, see bloomjoin help
+	Message  string     `json:"message"`
+}
+
 // logError prints the error that ends the command.
-func (c *Session) logError(code int, err error, said string) {
-	c.log(slog.LevelError, "bloomjoin: ", said, slog.Int("exit_code", code), slog.String("class", classOf(code, err)))
+func (c *Session) logError(f failure) {
+	c.log(slog.LevelError, "bloomjoin: ", fmt.Sprintf("%s [%s]", f.Message, f.Code), slog.Int("exit_code", f.ExitCode), slog.String("class", f.Class), slog.String("code", string(f.Code)))
 }
 
 // classOf returns the class of an error for machines. All but internal follow from the

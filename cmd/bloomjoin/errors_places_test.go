@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// placeErrors returns the cases about machines, disks and stores, which fail in their place.
+func placeErrors() []errorGroup {
+	const scan = "bloomjoin scan --filter users.bjf -o out.parquet "
+	const url = scan + "--store-option retries=0 s3://bucket/logs/a.parquet"
+	keys := []string{"AWS_ACCESS_KEY_ID=AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=eu-central-1"}
+	return []errorGroup{{
+		"Machines and stores",
+		[]errorCase{
+			{about: "An input that is replaced", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error { return storage.ErrChanged }}, exit: session.ExitTryAgain},
+			{about: "A file that may not be read", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error { return fs.ErrPermission }}, exit: session.ExitFailed},
+			{about: "A disk that fails", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error { return syscall.EIO }}, exit: session.ExitTryAgain},
+			{about: "A reader that has gone", cmd: "bloomjoin scan --filter users.bjf -o - logs > CLOSED", exit: session.ExitFailed},
+			{about: "Ctrl-C", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error {
+				self, err := os.FindProcess(os.Getpid())
+				if err != nil {
+					return err
+				}
+				return self.Signal(os.Interrupt)
+			}}, exit: 130},
+			{about: "No connection", cmd: scan + "https://127.0.0.1:1/a.parquet --store-option retries=0", exit: session.ExitTryAgain},
+			{about: "A request that the store denies", cmd: url, env: keys, status: http.StatusForbidden, exit: session.ExitFailed},
+			{about: "An object that is not there", cmd: url, env: keys, status: http.StatusNotFound, exit: session.ExitFailed},
+			{about: "Credentials that have expired", cmd: url, env: keys, status: http.StatusBadRequest, exit: session.ExitTryAgain},
+		},
+	}}
+}
+
+// failingFiles are local files of which those of the log fail when they are opened or, if fail
+// returns nil, hang until the run is interrupted.
+type failingFiles struct {
+	storage.Storage
+	fail func() error
+}
+
+func (f failingFiles) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	if strings.HasPrefix(o.Name, "logs") {
+		if err := f.fail(); err != nil {
+			return nil, &fs.PathError{Op: "open", Path: o.Name, Err: err}
+		}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return f.Storage.Open(ctx, o)
+}
+
+// failingS3 starts an S3 server that answers every request with one status, and points
+// the environment at it.
+func failingS3(t *testing.T, status int) {
+	t.Helper()
+	code := map[int]string{http.StatusForbidden: "AccessDenied", http.StatusNotFound: "NoSuchKey", http.StatusBadRequest: "ExpiredToken"}[status]
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<Error><Code>"+code+"</Code><Message>no</Message></Error>")
+	}))
+	t.Cleanup(s.Close)
+	t.Setenv("AWS_ENDPOINT_URL", s.URL)
+}
