@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -27,13 +28,13 @@ func placeErrors() []errorGroup {
 			{about: "A file that may not be read", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error { return fs.ErrPermission }}, exit: session.ExitFailed},
 			{about: "A disk that fails", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error { return syscall.EIO }}, exit: session.ExitTryAgain},
 			{about: "A reader that has gone", cmd: "bloomjoin scan --filter users.bjf -o - logs > CLOSED", exit: session.ExitFailed},
-			{about: "Ctrl-C", cmd: scan + "logs", stored: failingFiles{storage.Local(), func() error {
+			{about: "Ctrl-C", cmd: scan + "logs", stored: failingFiles{storage.Local(), sync.OnceValue(func() error {
 				self, err := os.FindProcess(os.Getpid())
 				if err != nil {
 					return err
 				}
 				return self.Signal(os.Interrupt)
-			}}, exit: 130},
+			})}, exit: 130},
 			{about: "No connection", cmd: scan + "https://127.0.0.1:1/a.parquet --store-option retries=0", exit: session.ExitTryAgain},
 			{about: "A request that the store denies", cmd: url, env: keys, status: http.StatusForbidden, exit: session.ExitFailed},
 			{about: "An object that is not there", cmd: url, env: keys, status: http.StatusNotFound, exit: session.ExitFailed},

@@ -265,6 +265,9 @@ func (c errorCase) check(t *testing.T, text string) string {
 	if _, ok := causes.Text(code); !ok || code == string(cause.Other) {
 		t.Errorf("%s: the text ends with no code of a cause: %s", c.cmd, text)
 	}
+	for _, flag := range flagsLacked(t, shellWords(c.cmd), text) {
+		t.Errorf("%s: the text names %s, which the command does not have: %s", c.cmd, flag, text)
+	}
 	last := text[strings.LastIndex(text, "\nbloomjoin: ")+1:]
 	if !strings.HasPrefix(last, "bloomjoin: ") {
 		t.Errorf("no error on standard error: %q", text)
@@ -293,6 +296,44 @@ func (c errorCase) check(t *testing.T, text string) string {
 		}
 	}
 	return code
+}
+
+var (
+	namedFlags = regexp.MustCompile(`bloomjoin( (?:sketch query|[a-z]+))|(?:^|[^\w-])(--[a-z0-9][a-z0-9-]*)|[;,()]`)
+	otherFlags = []string{
+		"--array",           // of Slurm
+		"--long", "--ultra", // of zstd
+	}
+)
+
+// flagsLacked returns the flags that a text of a command names, but are not its own. A flag after
+// the name of a command is that command's.
+func flagsLacked(t *testing.T, args []string, text string) (lacked []string) {
+	t.Helper()
+	root := (&cli{}).root()
+	own, _, err := root.Find(args[1:])
+	if err != nil {
+		return nil
+	}
+	cmd := own
+	for _, m := range namedFlags.FindAllStringSubmatch(text, -1) {
+		verb, flag := m[1], m[2]
+		switch {
+		case flag != "":
+			name := strings.TrimPrefix(flag, "--")
+			given := slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
+			if name != "help" && cmd.Flag(name) == nil && !given && !slices.Contains(otherFlags, flag) {
+				lacked = append(lacked, flag)
+			}
+		case verb != "":
+			if of, _, err := root.Find(strings.Fields(verb)); err == nil && of.HasParent() {
+				cmd = of
+			}
+		default:
+			cmd = own
+		}
+	}
+	return lacked
 }
 
 // firstDifference returns the first line in which two texts differ.
@@ -376,6 +417,13 @@ func anchor(title string) string {
 func TestErrorPartsAreChecked(t *testing.T) {
 	if got := shellWords(`a 'b c' '' d`); !slices.Equal(got, []string{"a", "b c", "", "d"}) {
 		t.Errorf("words %q", got)
+	}
+	for text, want := range map[string]int{
+		"x (build it with bloomjoin build --kind exact, or use --filter)": 0, "x (give --kind exact)": 1, "x (bloomjoin scan --kind, --on; --memory)": 2, "x--on": 0,
+	} {
+		if got := flagsLacked(t, []string{"bloomjoin", "scan"}, text); len(got) != want {
+			t.Errorf("%s: lacks %q", text, got)
+		}
 	}
 	if wantWords.MatchString("no such file") || hintWords.MatchString("no such file") {
 		t.Error("a text without want and hint passes")

@@ -206,11 +206,12 @@ func (b *Batch) Fit(at fault.At, columns []Column) error {
 	if len(b.misfits) == 0 || b.lenient {
 		return nil
 	}
-	return Misfit(at, columns)
+	return Misfit(at, columns, len(b.Rows) > 0)
 }
 
-// Misfit returns the error of [Batch.Fit].
-func Misfit(at fault.At, columns []Column) error {
+// Misfit returns the error of [Batch.Fit]. If others is set, other values fit: only then is a NULL
+// for each misfit a remedy.
+func Misfit(at fault.At, columns []Column, others bool) error {
 	var casts, names []string
 	for _, c := range columns {
 		if c.Cast != nil {
@@ -218,9 +219,13 @@ func Misfit(at fault.At, columns []Column) error {
 		}
 	}
 	at.Column = strings.Join(names, ",")
+	hint := fault.Text("name a type that holds the values of the column, or another column")
+	if others {
+		hint = "name a type that holds all values, or count the others as NULL with {NullMisfits}"
+	}
 	return &fault.Error{
 		Kind: fault.ErrMismatch, At: at, What: faults.Textf("cast to %s", strings.Join(casts, ", ")),
 		Want: "a value of that type", Got: "one that has no equal there", Err: ErrMisfit,
-		Hint: "name a type that holds all values, or count the others as NULL with {NullMisfits}",
+		Hint: hint,
 	}
 }

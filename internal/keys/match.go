@@ -86,8 +86,8 @@ func remedy(ids, log Side, i int) string {
 	if ids.Columns == nil {
 		build := fmt.Sprintf("build the filter again with its key cast, as ID::%s", typeFor(b))
 		switch {
-		case ofLog && ofIDs:
-			return fmt.Sprintf("cast the key of %s, as %s, or %s", log.name(), logCol.as(a), build)
+		case ofLog && ofIDs && a == Bytes: // the text of a number has no leading zeros
+			return fmt.Sprintf("%s; if no ID has leading zeros, the key of %s may be cast instead, as %s", build, log.name(), logCol.as(a))
 		case ofLog:
 			return fmt.Sprintf("cast the key of %s, as %s", log.name(), logCol.as(a))
 		case ofIDs:

@@ -114,7 +114,7 @@ func notRows(name string, head []byte) error {
 	switch kind := sniff.Kind(head); kind {
 	case sniff.AFilter:
 		return faults.Of(cause.NotData, faults.Mismatch(fault.At{File: name}, "the file", "rows", kind)).
-			WithHint("give filters with {Filter} or {Match}, and the IDs they were built from with {IDs}")
+			WithHint("a filter is applied by scan and join, and combined with others by merge; here, name the files that it was built from")
 	case sniff.ASketch:
 		return faults.Of(cause.NotData, faults.Mismatch(fault.At{File: name}, "the file", "rows", kind)).WithHint("name the files that the sketch is of")
 	case "a bzip2 file", "an xz file", "an LZ4 file":

@@ -156,7 +156,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.name, opts.Mem, arrowipc.StreamOptions{Size: f.size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
-			return faults.Errorf("%s: %w (text is read as IDs only, with {Text}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.name, ErrNoData)
+			return faults.Errorf("%s: %w (text is read as IDs only; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.name, ErrNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
 		if err == nil {

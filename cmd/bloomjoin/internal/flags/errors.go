@@ -2,6 +2,7 @@ package flags
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,14 +94,18 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		return Usagef("unknown flag -%s (%s)", name, lists)
 	}
 	// The key columns are --key of one input and --on of two. Other tools have other words.
-	if other := map[string]string{"key": "on", "on": "key", "how": "type", "left-on": "on", "select": "columns", "out": "output"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
+	if other := map[string]string{"key": "on", "on": "key", "how": "type", "left-on": "on", "select": "columns", "out": "output", "sep": "delimiter", "limit": "head"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
 		return Usagef("unknown flag --%s (did you mean --%s?)", name, other)
 	}
 	if owners := commandsWith(cmd.Root(), name); len(owners) > 0 {
 		return Usagef("unknown flag --%s (it belongs to %s; %s)", name, strings.Join(owners, ", "), lists)
 	}
 	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			names = append(names, f.Name)
+		}
+	})
 	if near := words.Meant(name, names); near != "" {
 		return Usagef("unknown flag --%s (did you mean --%s?)", name, near)
 	}
@@ -115,6 +120,22 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 		}
 	}
 	return names
+}
+
+// Owner returns a function that returns the command that has a flag which cmd lacks, and that an
+// error of cmd names: bloomjoin build if that has it. It returns nothing for flags of cmd, and for
+// --force, which the error of a commit names for the runs of the workers.
+func Owner(cmd *cobra.Command) func(flag string) string {
+	return func(flag string) string {
+		owners := commandsWith(cmd.Root(), flag)
+		if cmd.Flag(flag) != nil || flag == "force" || len(owners) == 0 {
+			return ""
+		}
+		if build := "bloomjoin build"; slices.Contains(owners, build) {
+			return build
+		}
+		return owners[0]
+	}
 }
 
 // RightForm returns the command line with its first argument moved to the missing

@@ -68,6 +68,9 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 		said = fmt.Errorf("%w (check who may read or write it)", said)
 	}
 	f.Message = words.Error(said)
+	if c.owner != nil {
+		f.Message = words.ErrorOf(said, c.owner)
+	}
 	c.logError(f)
 	c.reportFailure(start, f)
 	return exit
