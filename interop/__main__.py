@@ -15,11 +15,11 @@ from common import cases, harness, properties, readers
 from files import duplicates, engine, flights, formats, hive, identity, lake, pages, privacy, sketches, text
 from joins import arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
-from runs import builds, commits, counting, find, growing, histories, seams, shards, usage
+from runs import builds, commits, counting, find, growing, histories, mistakes, seams, shards, usage
 from writers import writers
 
 MODULES = (
-    usage, seams, keys, numberkeys, casts, joins, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages, pagejoins, engine,
+    usage, mistakes, seams, keys, numberkeys, casts, joins, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages, pagejoins, engine,
     privacy, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 

@@ -339,6 +339,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	rep := r.joinReport(o, opts, j, written)
+	r.hintNoneMatched(ctx, opts, &rep)
 	c.SayBad(rep.BadLines)
 	c.sayJoin(o, rep)
 	return r.finish(rep, rep.RowsOut, written)

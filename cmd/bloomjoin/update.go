@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -120,7 +121,7 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 		return err
 	}
 	if f.Kind() != filters.KindCounting {
-		return fmt.Errorf("%s: filter to update: want kind counting, got %s (build it with --kind counting)", args[0], f.Kind())
+		return cause.Mark(cause.Unlike, fmt.Errorf("%s: filter to update: want kind counting, got %s (make it with bloomjoin build --kind counting)", args[0], f.Kind()))
 	}
 	if err := f.Usable(fault.At{File: args[0]}); err != nil {
 		return err

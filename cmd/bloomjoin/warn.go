@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -12,6 +14,31 @@ import (
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
 const warnInputsGone = "inputs-gone"
+
+// mostHinted bounds the IDs that are read again to find out why none has a row.
+const mostHinted = 1 << 20
+
+// hintNoneMatched adds to the warning that no ID has a row which --normalize makes IDs match a
+// sample of the log: the first row group that this run has read.
+func (r *logRun) hintNoneMatched(ctx context.Context, opts joins.Options, rep *joinReport) {
+	i := slices.IndexFunc(rep.Warnings, func(w joins.Warning) bool { return w.Code == joins.WarnNoneMatched })
+	pieces := r.pieces()
+	if i < 0 || rep.IDsTotal > mostHinted || opts.Normalize != "" || len(pieces) == 0 || slices.ContainsFunc(slices.Concat(r.ids, r.files), (*source.File).Once) {
+		return
+	}
+	sample := joins.Options{On: opts.On, IgnoreCase: opts.IgnoreCase, Pieces: pieces[:1], Memory: opts.Memory, Threads: opts.Threads, TempDir: opts.TempDir}
+	for _, rule := range []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid"} {
+		sample.Normalize = rule
+		j, err := joins.New(r.ids, r.files, sample)
+		if err != nil { // the keys are not strings
+			return
+		}
+		if n, err := j.Count(ctx); err == nil && n > 0 {
+			rep.Warnings[i].Text += "; with --normalize " + rule + " some have"
+			return
+		}
+	}
+}
 
 // damaged returns warnings about damage in files that did not affect the result.
 func damaged(files []*source.File) (ws []joins.Warning) {

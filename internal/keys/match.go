@@ -78,18 +78,18 @@ func (c Class) word() string {
 
 // remedy returns the hint for part i of a key whose class differs between the IDs
 // and the log.
-func remedy(ids, log Side, i int) string {
+func remedy(ids, log Side, i int) fault.Text {
 	a, b := ids.Classes[i], log.Classes[i]
 	logCol := log.Columns[i]
 	ofLog := castable(b, a) && logCol.Cast == nil
 	ofIDs := castable(a, b)
 	if ids.Columns == nil {
-		build := fmt.Sprintf("build the filter again with its key cast, as ID::%s", typeFor(b))
+		build := faults.Textf("build the filter again with its key cast, as ID::%s", typeFor(b))
 		switch {
 		case ofLog && ofIDs && a == Bytes: // the text of a number has no leading zeros
-			return fmt.Sprintf("%s; if no ID has leading zeros, the key of %s may be cast instead, as %s", build, log.name(), logCol.as(a))
+			return faults.Textf("%s; IDs in text files also have {Types %s}, which accepts leading zeros; if none has any, the key of %s may be cast, as %s", build, typeFor(b), log.name(), logCol.as(a))
 		case ofLog:
-			return fmt.Sprintf("cast the key of %s, as %s", log.name(), logCol.as(a))
+			return faults.Textf("cast the key of %s, as %s", log.name(), logCol.as(a))
 		case ofIDs:
 			return build
 		}
@@ -99,9 +99,9 @@ func remedy(ids, log Side, i int) string {
 	ofIDs = ofIDs && idCol.Cast == nil
 	switch {
 	case ofIDs && (a == Bytes || !ofLog):
-		return fmt.Sprintf("cast the IDs: %s=%s", logCol, idCol.as(b))
+		return faults.Textf("cast the IDs: %s=%s", logCol, idCol.as(b))
 	case ofLog:
-		return fmt.Sprintf("cast the log's column: %s=%s", logCol.as(a), idCol)
+		return faults.Textf("cast the log's column: %s=%s", logCol.as(a), idCol)
 	}
 	return "no cast leads from one to the other: name other columns"
 }
