@@ -87,7 +87,7 @@ func remedy(ids, log Side, i int) fault.Text {
 		build := faults.Textf("build the filter again with its key cast, as ID::%s", typeFor(b))
 		switch {
 		case ofLog && ofIDs && a == Bytes: // the text of a number has no leading zeros
-			return faults.Textf("%s; IDs in text files also have {Types %s}, which accepts leading zeros; if none has any, the key of %s may be cast, as %s", build, typeFor(b), log.name(), logCol.as(a))
+			return faults.Textf("%s, or from text files with {Types %s}, which accepts leading zeros; %s on the log finds no ID that has them", build, typeFor(b), logCol.as(a))
 		case ofLog:
 			return faults.Textf("cast the key of %s, as %s", log.name(), logCol.as(a))
 		case ofIDs:
