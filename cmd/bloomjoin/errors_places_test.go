@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"net/http"
@@ -73,4 +74,47 @@ func failingS3(t *testing.T, status int) {
 	}))
 	t.Cleanup(s.Close)
 	t.Setenv("AWS_ENDPOINT_URL", s.URL)
+}
+
+// A run that fails ends with one JSON object with --json, where its report would be: on standard
+// output, unless data goes there or it is not known yet. What has printed a report prints no other.
+func TestFailureReport(t *testing.T) {
+	t.Chdir(t.TempDir())
+	makeErrorFiles(t, ".")
+	for _, c := range []struct {
+		args, code string
+		onStdout   bool
+	}{
+		{"scan --json --filter nowhere.bjf -o out.parquet logs", "E201", true},
+		{"scan --json --filter nowhere.bjf -o - logs", "E201", false},
+		{"probe --json --filter nowhere.bjf ids.ndjson", "E201", false},
+		{"dedup --json --key nowhere --expect 9 ids.csv", "E401", false},
+		{"scan --json --filter users.bjf --memory 1 -o out.parquet logs", "E103", true},
+		{"scan --json --nonsense", "E101", false},
+		{"inspect --json --check flipped.parquet", "", true},
+	} {
+		var out, said strings.Builder
+		code := run(strings.Fields(c.args), strings.NewReader(""), &out, &said)
+		text := said.String()
+		if c.onStdout {
+			text = out.String()
+		} else if out.Len() > 0 {
+			t.Errorf("%s: standard output has %s", c.args, &out)
+		}
+		i := strings.Index(text, "{")
+		var v struct {
+			Verb  string
+			Error struct {
+				Code, Class, Message string
+				ExitCode             int `json:"exit_code"`
+			}
+		}
+		if i < 0 || json.Unmarshal([]byte(text[i:]), &v) != nil {
+			t.Errorf("%s: no object in %q", c.args, text)
+			continue
+		}
+		if e := v.Error; e.Code != c.code || c.code != "" && (e.ExitCode != code || e.Class == "" || !strings.Contains(said.String(), e.Message+" ["+c.code+"]")) {
+			t.Errorf("%s: exit code %d, %+v", c.args, code, e)
+		}
+	}
 }
