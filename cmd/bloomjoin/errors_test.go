@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/causes"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
@@ -84,7 +87,17 @@ func TestErrors(t *testing.T) {
 			})
 		}
 	}
+	root, any := (&cli{}).root(), map[string]bool{"help": true}
+	eachVerb(t, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { any[f.Name] = true })
+	})
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { any[f.Name] = true })
 	for _, c := range causes.All() {
+		for _, m := range namedFlags.FindAllStringSubmatch(c.See+c.Why+c.Do, -1) {
+			if name := strings.TrimPrefix(m[2], "--"); name != "" && !any[name] {
+				t.Errorf("%s names --%s, which no command has", c.Code, name)
+			}
+		}
 		if !found[c.Code] {
 			t.Errorf("no case has the code %s", c.Code)
 		}
