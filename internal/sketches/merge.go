@@ -15,7 +15,7 @@ import (
 )
 
 // noun names sketches in errors.
-var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}", Typed: "a cast in {Key COL::TYPE}"}
+var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}", Typed: "its key cast, as COL::TYPE"}
 
 // Merge adds up sketches, which do not change: partial ones of one build, in any order, to the
 // finished one or, with open, to a larger partial one, as builds.Merge does with filters; or, with
