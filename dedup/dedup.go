@@ -26,6 +26,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
@@ -125,7 +126,7 @@ func (r *Ring) agree(v keys.Values) error {
 		r.classes = classes
 	}
 	if !slices.Equal(classes, r.classes) {
-		return faults.Mismatch(fault.At{}, "key class", fmt.Sprint(r.classes), fmt.Sprint(classes)).WithHint("convert the values, or use a ring for each kind of key")
+		return faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "key class", fmt.Sprint(r.classes), fmt.Sprint(classes))).WithHint("convert the values, or use a ring for each kind of key")
 	}
 	if r.enc == nil {
 		r.enc = keys.NewValueEncoder(keys.Options{Classes: r.classes})
@@ -168,7 +169,7 @@ func Load(in io.Reader, memory uint64) (*Ring, error) {
 	}
 	var s saved
 	if json.Unmarshal(with, &s) != nil || s.Keys == nil && got.Recorded() > 0 {
-		return nil, faults.Mismatch(fault.At{File: name}, "kind of state", "one that Save has written", "that of the command")
+		return nil, faults.Of(cause.State, faults.Mismatch(fault.At{File: name}, "kind of state", "one that Save has written", "that of the command"))
 	}
 	return &Ring{ring: got, classes: s.Keys}, nil
 }

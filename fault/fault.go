@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
@@ -18,20 +19,24 @@ import (
 var (
 	// ErrCorrupt means that data breaks the rules of its format, or a checksum.
 	// Another attempt will fail, too.
-	ErrCorrupt = errors.New("corrupt")
+	ErrCorrupt = cause.New(cause.Damaged, "corrupt")
 	// ErrUnsupported means that the input is valid, or may be, but uses a feature
 	// that is not handled.
-	ErrUnsupported = errors.New("unsupported")
+	ErrUnsupported = cause.New(cause.Unsupported, "unsupported")
 	// ErrMismatch means that two things disagree that must agree, such as key
 	// classes, hashes, geometries, schemas or builds.
-	ErrMismatch = errors.New("mismatch")
+	ErrMismatch = cause.New(cause.Mismatch, "mismatch")
 	// ErrMemory means that what must be in memory at once exceeds the memory
 	// budget.
-	ErrMemory = errors.New("over the memory budget")
+	ErrMemory = cause.New(cause.Memory, "over the memory budget")
 	// ErrNoColumn means that a column that an option names is not in a file, or not
 	// in one piece.
-	ErrNoColumn = errors.New("no such column")
+	ErrNoColumn = cause.New(cause.NoColumn, "no such column")
 )
+
+// Code returns the code of an error's cause, as "E402", which is never renumbered: docs/errors.md
+// and `bloomjoin help E402` explain it. It is empty for nil.
+func Code(err error) string { return string(cause.Of(err)) }
 
 // At is a place in an input. Zero fields are unknown and left out of the text.
 type At struct {

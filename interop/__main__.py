@@ -16,12 +16,12 @@ from files import duplicates, engine, flights, formats, hive, identity, lake, lo
 from first_hour import tasks
 from joins import answers, arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
-from runs import builds, commits, counting, find, growing, histories, seams, shards, usage
+from runs import builds, commits, counting, find, growing, histories, mistakes, seams, shards, usage
 from writers import writers
 
 MODULES = (
-    usage, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages, pagejoins, engine,
-    privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
+    usage, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages,
+    pagejoins, engine, privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 
 

@@ -34,14 +34,13 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
-
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -50,13 +49,13 @@ import (
 var (
 	// ErrChanged means that an object is no longer the one that was listed or
 	// opened. Another attempt may succeed.
-	ErrChanged = errors.New("the object changed")
+	ErrChanged = cause.New(cause.Changed, "the object changed")
 	// ErrAgain means that a request to the storage failed for a reason that may
 	// pass, such as a network that fails. Another attempt may succeed.
-	ErrAgain = errors.New("try again later")
+	ErrAgain = cause.New(cause.Network, "try again later")
 	// ErrNoFiles means that a directory holds nothing that could be data. It
 	// wraps [fs.ErrNotExist].
-	ErrNoFiles = fmt.Errorf("no files%w", quiet.Error{Err: fs.ErrNotExist})
+	ErrNoFiles = cause.Mark(cause.NoInputs, fmt.Errorf("no files%w", quiet.Error{Err: fs.ErrNotExist}))
 )
 
 // Object describes an object, or a directory, as it was at one moment.

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -190,7 +191,7 @@ func (o *buildFlags) keyOf(opts *builds.Options, args []string) error {
 	for _, name := range args {
 		f, ok := text.FormatOf(address.WithoutQuery(name))
 		if flags.TypedName(name) || ok && f != text.Lines && given == "" || given != "" && given != dataset.Lines {
-			return flags.Usagef("%s: --key COL is required: name the column that holds the IDs", name)
+			return flags.Required("%s: --key COL is required: name the column that holds the IDs", name)
 		}
 	}
 	return nil
@@ -207,7 +208,7 @@ func (o *buildFlags) hasLines(files []*source.File) error {
 			for _, field := range f.Schema().Fields() {
 				names = append(names, field.Name)
 			}
-			return fmt.Errorf("%s: --key COL is required: name the column that holds the IDs (there are %s)", f.Name(), firstNames(names))
+			return cause.Mark(cause.Required, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs (there are %s)", f.Name(), firstNames(names)))
 		}
 	}
 	return nil
@@ -233,7 +234,7 @@ func filterOutput(out string) error { return namedOutput(out, "filter", ".bjf") 
 func namedOutput(out, what, ext string) error {
 	switch {
 	case out == "":
-		return flags.Usagef("-o FILE is required: name the %s file to write", what)
+		return flags.Required("-o FILE is required: name the %s file to write", what)
 	case out == "-":
 		return flags.Usagef("-o -: a %s is written to a file, not to standard output: name one, as -o users%s", what, ext)
 	}
@@ -430,7 +431,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 	}
 	for _, in := range first {
 		if o.key == "" && in.Format != dataset.Lines {
-			return nil, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name)
+			return nil, cause.Mark(cause.Required, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name))
 		}
 	}
 	plan, err := builds.NewPlanOf(ctx, list.With(open), opts)
@@ -457,7 +458,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options
 	plan, err := builds.NewPlan(files, opts)
 	if err != nil {
 		if n := flags.TextKeysNote(files, o.ids.KeyType, []string{"bytes"}); n != "" && opts.Kind == codec.KindExact && errors.Is(err, fault.ErrUnsupported) {
-			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
+			return nil, cause.Mark(cause.KeyColumn, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n))
 		}
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func TestReaderGone(t *testing.T) {
 		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != session.ExitFailed {
 			t.Errorf("%s: %v, want exit code 1; it said %s", args, err, cmd.Stderr)
 		}
-		if said := fmt.Sprint(cmd.Stderr); said != "bloomjoin: "+session.ErrClosed.Error()+"\n" {
+		if said := fmt.Sprint(cmd.Stderr); said != "bloomjoin: "+session.ErrClosed.Error()+" [E705]\n" {
 			t.Errorf("%s: it said %q", args, said)
 		}
 		if d := time.Since(began); d > 10*time.Second {

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
@@ -190,7 +191,7 @@ func (o *dedupFlags) streams(args []string) (bool, error) {
 // columns sets key and time columns.
 func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error) {
 	if o.key == "" {
-		return flags.Usagef("--key COL is required: name the column whose values are compared")
+		return flags.Required("--key COL is required: name the column whose values are compared")
 	}
 	if of.Key, err = keys.ParseColumns(o.key); err != nil {
 		return flags.Usagef("--key: %w", err)
@@ -204,7 +205,7 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 		}
 		for _, name := range []string{"window", "slots", "rate", "max-jump", "time-unit"} {
 			if cmd.Flags().Changed(name) {
-				return flags.Usagef("--time COL is required with --%s: name the column that has the times of the rows", name)
+				return flags.Required("--time COL is required with --%s: name the column that has the times of the rows", name)
 			}
 		}
 		return nil
@@ -272,7 +273,7 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 	case o.time == "":
 		w.Slots = 1
 	case o.window <= 0:
-		return flags.Usagef("--window DURATION is required with --time: say how long a key is remembered, as 24h")
+		return flags.Required("--window DURATION is required with --time: say how long a key is remembered, as 24h")
 	case o.slots < 1 || o.slots > ring.MostSlots:
 		return flags.Usagef("--slots %d: want 1 to %d", o.slots, ring.MostSlots)
 	case o.jump < 0:
@@ -285,7 +286,7 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 		w.Expect = uint64(math.Ceil(o.rate * o.window.Seconds()))
 	}
 	if w.Expect == 0 && (cmd.Flags().Changed("expect") || r.stream || o.time != "" || o.state != "") {
-		return flags.Usagef("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")
+		return flags.Required("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")
 	}
 	r.window = w
 	return nil
@@ -361,7 +362,7 @@ func (r *dedupRun) agree(enc *dedups.Encoder, file string) error {
 		r.classes = classes
 	}
 	if !slices.Equal(classes, r.classes) {
-		e := faults.Mismatch(keyscan.AtColumns(file, r.of.Key), "key class", strings.Join(r.classes, ", ")+" (the inputs before)", strings.Join(classes, ", "))
+		e := faults.Of(cause.KeyTypes, faults.Mismatch(keyscan.AtColumns(file, r.of.Key), "key class", strings.Join(r.classes, ", ")+" (the inputs before)", strings.Join(classes, ", ")))
 		return e.WithHint("cast the key with {Key COL::TYPE}")
 	}
 	if r.state != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -286,7 +287,7 @@ func (s *dedupStream) input(ctx context.Context, in io.Reader, name string, fn f
 		return err
 	}
 	if s.format != "" && s.format != format {
-		return faults.Mismatch(fault.At{File: name}, "format", s.format, format).WithHint("give files of one format")
+		return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: name}, "format", s.format, format)).WithHint("give files of one format")
 	}
 	s.format = format
 	if format == probeArrow {

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -24,7 +25,7 @@ import (
 func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	ctx, o := cmd.Context(), r.o
 	if len(args) == 0 || o.out == "" {
-		return flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output")
+		return flags.Required("-o OUT is required: a file, a directory/, or - for standard output")
 	}
 	r.layout, r.whole = &o.layout, true
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
@@ -101,7 +102,7 @@ func (r *dedupRun) leaveDone(ctx context.Context) (bool, error) {
 			continue
 		}
 		if before.Whole != d.Whole {
-			e := faults.Mismatch(fault.At{File: f.Name()}, "checksum of an input that is done", before.Whole, d.Whole)
+			e := faults.Of(cause.State, faults.Mismatch(fault.At{File: f.Name()}, "checksum of an input that is done", before.Whole, d.Whole))
 			return false, e.WithHint("inputs may be added, not change: give it another name")
 		}
 		if err := f.Close(); err != nil {

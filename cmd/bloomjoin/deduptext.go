@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -133,7 +134,7 @@ func (s *dedupStream) writeHeader(name string, header []byte) error {
 		return err
 	}
 	if !bytes.Equal(names, s.header) {
-		return faults.Mismatch(fault.At{File: name}, "header", "that of the rows before", "another").WithHint("give files with the same columns")
+		return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: name}, "header", "that of the rows before", "another")).WithHint("give files with the same columns")
 	}
 	return nil
 }

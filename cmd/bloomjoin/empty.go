@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -32,7 +33,7 @@ func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keysc
 	var parts []output.Part // a directory gets no file
 	if !out.IsDir(ctx) {
 		if schema == nil {
-			return w, faults.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", out.Name)
+			return w, cause.Mark(cause.NoInputs, faults.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", out.Name))
 		}
 		parts = []output.Part{{Schema: schema}}
 	}
@@ -44,7 +45,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 	var w dataset.Written
 	switch {
 	case opts.Type == joins.Right || opts.Type == joins.Full:
-		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
+		return w, cause.Mark(cause.NoInputs, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type))
 	case o.writes() && out.IsDir(ctx):
 		out.Require, out.PublishAtEnd = opts.Require, opts.Shard.Whole()
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:

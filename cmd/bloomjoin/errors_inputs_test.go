@@ -11,7 +11,6 @@ func idErrors() []errorGroup {
 	const build, ints = "bloomjoin build --key user_id -o new.bjf ", "bloomjoin build --key user_id --key-type int64 -o new.bjf "
 	return []errorGroup{{
 		"ID sets",
-		"Files after `--ids` or `build`; how text is read: [text.md](text.md).",
 		[]errorCase{
 			failed("No such file of IDs", build+"nowhere.csv"),
 			failed("Files separated by commas", build+"ids.csv,more.csv"),
@@ -66,7 +65,6 @@ func keyErrors() []errorGroup {
 	const join = "bloomjoin join -o out.parquet "
 	return []errorGroup{{
 		"Keys",
-		"Columns that are to be compared, and their types. Numbers meet numbers by value; text meets text by bytes.",
 		[]errorCase{
 			failed("The log's key has another name", scan+"users.bjf later.parquet no-key.parquet"),
 			failed("A value that cannot be a key of the filter", "bloomjoin probe --filter users.bjf < values.ndjson"),
@@ -102,7 +100,6 @@ func logErrors() []errorGroup {
 	const scan, join = "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
 	return []errorGroup{{
 		"Logs",
-		"Parquet and Arrow files, and the directories that hold them.",
 		[]errorCase{
 			failed("No such log", scan+"-o out.parquet nowhere.parquet"),
 			failed("No such directory", scan+"-o out.parquet log/"),
@@ -148,7 +145,6 @@ func filterErrors() []errorGroup {
 	const scan = "bloomjoin scan -o out.parquet --filter "
 	return []errorGroup{{
 		"Filters",
-		"Filter files, and the sets made from them.",
 		[]errorCase{
 			failed("No such filter", scan+"nowhere.bjf logs"),
 			failed("A log given as a filter", scan+"logs/monday.parquet logs"),

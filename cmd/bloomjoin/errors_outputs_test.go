@@ -9,13 +9,13 @@ func outputErrors() []errorGroup {
 	earlier := []string{"bloomjoin scan --filter users.bjf -o out/ logs"}
 	return []errorGroup{{
 		"Outputs",
-		"What stands at an output is replaced only with `--force`, and an input never; see [outputs.md](outputs.md).",
 		[]errorCase{
 			{about: "An output of another run", cmd: join + "--type anti -o out.parquet logs", setup: []string{join + "-o out.parquet logs"}, exit: session.ExitFailed},
 			{about: "A filter of another run", cmd: "bloomjoin build --key user_id -o users.bjf ids.parquet", exit: session.ExitFailed},
 			{about: "A directory of another run", cmd: scan + "--columns user_id -o out/ logs", setup: earlier, exit: session.ExitFailed},
 			{about: "Other IDs for finished outputs", cmd: join + "-o out/ logs", setup: []string{"bloomjoin join --ids ids.parquet --on user_id -o out/ logs"}, exit: session.ExitFailed},
 			{about: "A commit before all workers are done", cmd: "bloomjoin commit out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: session.ExitFailed},
+			{about: "Another run has replaced an output", cmd: scan + "--shard 1/2 -o out/ logs", setup: []string{scan + "--shard 0/2 -o out/ logs", "bloomjoin scan --filter users.bjf --columns user_id --force -o out/monday.parquet logs/monday.parquet"}, exit: session.ExitFailed},
 			{about: "A commit where no worker has written", cmd: "bloomjoin commit no-data/", exit: session.ExitFailed},
 			{about: "Files that are not ours in the output directory", cmd: scan + "-o no-data/ logs", exit: session.ExitFailed},
 			{about: "The output is an input", cmd: scan + "--force -o logs/monday.parquet logs/monday.parquet", exit: session.ExitFailed},
@@ -42,7 +42,6 @@ func outputErrors() []errorGroup {
 func limitErrors() []errorGroup {
 	return []errorGroup{{
 		"Memory",
-		"`--memory` is a budget that is held; what cannot be done within it names the size that is enough. See [memory.md](memory.md).",
 		[]errorCase{
 			failed("A filter that is too large", "bloomjoin build --key user_id --kind bloom --expect 1000000000 --fpr 0.001 --shard 0/1 --memory 64MiB -o big.bjf ids.csv"),
 			failed("A filter file that is too large", "bloomjoin scan --filter large.bjf --memory 16MiB -o out.parquet logs"),

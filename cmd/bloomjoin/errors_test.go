@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,43 +16,51 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/causes"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Where the texts are: usageTexts has those of wrong usage, which explain themselves.
+// Where the texts of all cases are, and the page that explains their causes.
 const (
+	errorTexts = "testdata/errors.txt"
 	errorsPage = "../../docs/errors.md"
-	usageTexts = "testdata/usage.txt"
 )
 
 var update = flag.Bool("update", false, "rewrite the texts of errors")
 
-// errorGroup is a section of docs/errors.md.
+// errorGroup is a section of the texts.
 type errorGroup struct {
-	title, about string
-	cases        []errorCase
+	title string
+	cases []errorCase
 }
 
 // errorCase is a command that fails, shown with its output and exit code.
 type errorCase struct {
-	about string   // what went wrong, as a heading
-	setup []string // commands that are run before and succeed
-	cmd   string   // may end with "< FILE" or "> FULL-DISK"
-	env   []string // NAME=VALUE
-	exit  int
+	about  string          // what went wrong, as a heading
+	setup  []string        // commands that are run before and succeed
+	cmd    string          // may end with "< FILE", "> FULL-DISK" or "> CLOSED"
+	env    []string        // NAME=VALUE
+	status int             // of all answers of an S3 server, which is started for the case
+	stored storage.Storage // where files are; nil: as for users
+	exit   int
 }
 
-// errorGroups returns all cases, in the order of the page.
+// errorGroups returns all cases.
 func errorGroups() []errorGroup {
-	return slices.Concat(usageErrors(), idErrors(), keyErrors(), logErrors(), filterErrors(), outputErrors(), limitErrors())
+	return slices.Concat(usageErrors(), idErrors(), keyErrors(), logErrors(), filterErrors(), outputErrors(), limitErrors(), placeErrors())
 }
 
-// TestErrors compares the output of every case with docs/errors.md or, for the first group,
-// with testdata/usage.txt, which -update rewrites. It also checks that each error says where, what was wanted and what
-// to do.
+// TestErrors compares the output of every case with testdata/errors.txt, and the page about
+// their causes with the registry; -update rewrites both. It also checks that each error says
+// where, what was wanted and what to do, and has a cause, and that each cause has a case.
 func TestErrors(t *testing.T) {
 	if runtime.GOOS != "linux" || strconv.IntSize < 64 {
-		t.Skip("the page has the texts of 64-bit Linux")
+		t.Skip("the texts are those of 64-bit Linux")
 	}
 	home, err := os.Getwd()
 	if err != nil {
@@ -61,16 +68,13 @@ func TestErrors(t *testing.T) {
 	}
 	template := t.TempDir()
 	makeErrorFiles(t, template)
-	groups, seen := errorGroups(), map[string]bool{}
-	var page, usage strings.Builder
-	writeErrorsHead(&page, groups[1:])
-	for i, g := range groups {
-		b := &page
-		if i == 0 {
-			b = &usage
-		} else {
-			fmt.Fprintf(b, "\n## %s\n\n%s\n", g.title, g.about)
-		}
+	var texts strings.Builder
+	seen, found := map[string]bool{}, map[string]bool{
+		string(cause.Internal): true, // a bug: TestLogClass has one
+		string(cause.Other):    true, // no case may have it
+	}
+	for _, g := range errorGroups() {
+		fmt.Fprintf(&texts, "\n## %s\n", g.title)
 		for _, c := range g.cases {
 			if seen[c.about] {
 				t.Errorf("two cases are called %q", c.about)
@@ -78,14 +82,29 @@ func TestErrors(t *testing.T) {
 			seen[c.about] = true
 			t.Run(c.about, func(t *testing.T) {
 				text := c.run(t, template)
-				c.check(t, text)
-				fmt.Fprintf(b, "\n### %s\n\n```console\n$ %s\n%s\nexit %d\n```\n", c.about, c.shown(), text, c.exit)
+				found[c.check(t, text)] = true
+				fmt.Fprintf(&texts, "\n### %s\n\n$ %s\n%s\nexit %d\n", c.about, c.shown(), text, c.exit)
 			})
 		}
 	}
+	root, any := (&cli{}).root(), map[string]bool{"help": true}
+	eachVerb(t, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { any[f.Name] = true })
+	})
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { any[f.Name] = true })
+	for _, c := range causes.All() {
+		for _, m := range namedFlags.FindAllStringSubmatch(c.See+c.Why+c.Do, -1) {
+			if name := strings.TrimPrefix(m[2], "--"); name != "" && !any[name] {
+				t.Errorf("%s names --%s, which no command has", c.Code, name)
+			}
+		}
+		if !found[c.Code] {
+			t.Errorf("no case has the code %s", c.Code)
+		}
+	}
 	if !t.Failed() {
-		comparePage(t, filepath.Join(home, errorsPage), page.String())
-		comparePage(t, filepath.Join(home, usageTexts), usage.String())
+		comparePage(t, filepath.Join(home, errorTexts), strings.TrimPrefix(texts.String(), "\n"))
+		comparePage(t, filepath.Join(home, errorsPage), errorsMarkdown())
 	}
 }
 
@@ -134,7 +153,10 @@ func (c errorCase) run(t *testing.T, template string) string {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
-	text, code := runLine(t, c.cmd)
+	if c.status != 0 {
+		failingS3(t, c.status)
+	}
+	text, code := runStored(t, c.cmd, c.stored)
 	if code != c.exit {
 		t.Fatalf("%s: exit code %d, want %d: %s", c.cmd, code, c.exit, text)
 	}
@@ -162,6 +184,12 @@ func linkTree(to, from string) error {
 // its exit code.
 func runLine(t *testing.T, line string) (string, int) {
 	t.Helper()
+	return runStored(t, line, nil)
+}
+
+// runStored runs a command line as runLine does, over files that are elsewhere.
+func runStored(t *testing.T, line string, stored storage.Storage) (string, int) {
+	t.Helper()
 	var stdin io.Reader = strings.NewReader("")
 	var stdout io.Writer = io.Discard
 	if before, name, ok := strings.Cut(line, " < "); ok {
@@ -171,15 +199,18 @@ func runLine(t *testing.T, line string) (string, int) {
 		}
 		line, stdin = before, bytes.NewReader(b)
 	}
-	if before, _, ok := strings.Cut(line, " > "); ok {
-		line, stdout = before, fullDisk{}
+	if before, name, ok := strings.Cut(line, " > "); ok {
+		line, stdout = before, failingWriter{syscall.ENOSPC}
+		if strings.HasSuffix(name, "CLOSED") {
+			stdout = failingWriter{syscall.EPIPE}
+		}
 	}
 	words := shellWords(line)
 	if words[0] != "bloomjoin" {
 		t.Fatalf("%q is not a command of ours", line)
 	}
 	var stderr bytes.Buffer
-	code := run(words[1:], stdin, stdout, &stderr)
+	code := (&cli{Session: session.Session{Stored: stored}}).run(words[1:], stdin, stdout, &stderr)
 	text := strings.TrimSpace(stderr.String())
 	for _, word := range []string{"goroutine ", "panic", "internal error"} {
 		if strings.Contains(text, word) {
@@ -187,19 +218,21 @@ func runLine(t *testing.T, line string) (string, int) {
 		}
 	}
 	text = digestOfRun.ReplaceAllString(text, "…")
+	text = portOfServer.ReplaceAllString(text, "127.0.0.1:…")
 	return secondsTaken.ReplaceAllString(text, " in … s"), code
 }
 
 // Parts of the output that differ between runs.
 var (
 	digestOfRun  = regexp.MustCompile(`\b[0-9a-f]{12,64}\b`)
+	portOfServer = regexp.MustCompile(`127\.0\.0\.1:[0-9]{4,}`)
 	secondsTaken = regexp.MustCompile(` in [0-9.]+ s\b`)
 )
 
-// fullDisk is a writer on a full disk.
-type fullDisk struct{}
+// failingWriter is a writer that fails.
+type failingWriter struct{ err error }
 
-func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // shellWords splits a line at spaces outside quotes.
 func shellWords(line string) (words []string) {
@@ -231,11 +264,23 @@ var (
 	hintWords   = regexp.MustCompile(`(?i)\b(add|bound|build|cast|change|check|choose|convert|copy|delete|did you mean|drop|give|leaves?|let|lower|make|merge|move|name|pass|put|raise|read|remove|rename|repeat|replaces?|retry|run|save|say|scan|separate|set|split|take|try|use|unset|write)\b|--help|usage:|is required|\(there (is|are) |docs/|\(--[a-z]`)
 )
 
-// check reports missing parts of an error. Each must say where and what to do,
-// a mismatch also what was wanted. In a usage error, what was wanted is what to
-// do.
-func (c errorCase) check(t *testing.T, text string) {
+// endCode is the code at the end of an error's text.
+var endCode = regexp.MustCompile(`(?m) \[(E[0-9]{3})\]$`)
+
+// check reports missing parts of an error, and returns its code. Each must say where and what
+// to do, a mismatch also what was wanted. In a usage error, what was wanted is what to do.
+func (c errorCase) check(t *testing.T, text string) string {
 	t.Helper()
+	code := ""
+	if m := endCode.FindStringSubmatch(text); m != nil {
+		code = m[1]
+	}
+	if _, ok := causes.Find(code); !ok || code == string(cause.Other) {
+		t.Errorf("%s: the text ends with no code of a cause: %s", c.cmd, text)
+	}
+	for _, flag := range flagsLacked(t, shellWords(c.cmd), text) {
+		t.Errorf("%s: the text names %s, which the command does not have: %s", c.cmd, flag, text)
+	}
 	last := text[strings.LastIndex(text, "\nbloomjoin: ")+1:]
 	if !strings.HasPrefix(last, "bloomjoin: ") {
 		t.Errorf("no error on standard error: %q", text)
@@ -251,6 +296,9 @@ func (c errorCase) check(t *testing.T, text string) {
 	want := wantWords.MatchString(last)
 	hint := hintWords.MatchString(last) || c.exit == session.ExitUsage && want
 	compared := strings.Contains(last, "mismatch: ")
+	if c.exit > session.ExitTryAgain || code == string(cause.Closed) { // nothing is wrong, and nowhere
+		place, hint = true, true
+	}
 	for part, there := range map[string]bool{
 		"where: a file, column or flag of the command": place,
 		"what was wanted": want || !compared,
@@ -260,6 +308,45 @@ func (c errorCase) check(t *testing.T, text string) {
 			t.Errorf("%s: the text lacks %s: %s", c.cmd, part, last)
 		}
 	}
+	return code
+}
+
+var (
+	namedFlags = regexp.MustCompile(`bloomjoin( (?:sketch query|[a-z]+))|(?:^|[^\w-])(--[a-z0-9][a-z0-9-]*)|[;,()]`)
+	otherFlags = []string{
+		"--array",           // of Slurm
+		"--long", "--ultra", // of zstd
+	}
+)
+
+// flagsLacked returns the flags that a text of a command names, but are not its own. A flag after
+// the name of a command is that command's.
+func flagsLacked(t *testing.T, args []string, text string) (lacked []string) {
+	t.Helper()
+	root := (&cli{}).root()
+	own, _, err := root.Find(args[1:])
+	if err != nil {
+		return nil
+	}
+	cmd := own
+	for _, m := range namedFlags.FindAllStringSubmatch(text, -1) {
+		verb, flag := m[1], m[2]
+		switch {
+		case flag != "":
+			name := strings.TrimPrefix(flag, "--")
+			given := slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
+			if name != "help" && cmd.Flag(name) == nil && !given && !slices.Contains(otherFlags, flag) {
+				lacked = append(lacked, flag)
+			}
+		case verb != "":
+			if of, _, err := root.Find(strings.Fields(verb)); err == nil && of.HasParent() {
+				cmd = of
+			}
+		default:
+			cmd = own
+		}
+	}
+	return lacked
 }
 
 // firstDifference returns the first line in which two texts differ.
@@ -273,49 +360,57 @@ func firstDifference(old, now string) string {
 	return fmt.Sprintf("%d lines against %d", len(a), len(b))
 }
 
-func writeErrorsHead(b *strings.Builder, groups []errorGroup) {
-	n := 0
-	for _, g := range groups {
-		n += len(g.cases)
+// errorsMarkdown returns the page about the causes of errors.
+func errorsMarkdown() string {
+	var b strings.Builder
+	b.WriteString(errorsHead)
+	theme := ""
+	for _, c := range causes.All() {
+		if c.Theme != theme {
+			theme = c.Theme
+			fmt.Fprintf(&b, "\n- [%s](#%s):", theme, anchor(theme))
+		}
+		fmt.Fprintf(&b, " [%s](#%s)", c.Code, anchor(c.Code+" "+c.Title))
 	}
-	fmt.Fprintf(b, `<!-- Generated: go test ./cmd/bloomjoin -run TestErrors -update -->
+	b.WriteString("\n")
+	theme = ""
+	for _, c := range causes.All() {
+		if c.Theme != theme {
+			theme = c.Theme
+			fmt.Fprintf(&b, "\n## %s\n", theme)
+		}
+		fmt.Fprintf(&b, "\n### %s %s\n\n", c.Code, c.Title)
+		for _, p := range c.Parts() {
+			fmt.Fprintf(&b, "*%s* %s\\\n", p[0], p[1])
+		}
+	}
+	return strings.ReplaceAll(b.String()+"\n", "\\\n\n", "\n\n")
+}
+
+const errorsHead = `<!-- Generated: go test ./cmd/bloomjoin -run TestErrors$ -update -->
 # Errors
 
-What each error looks like, and what to do: %d mistakes, each with its command, text and exit code.
-Search this page for the words that you see on your screen. Wrong usage (exit code 64) is not here: its text says what to do.
+Every error ends with the code of its cause, as ` + "`" + `[E401]` + "`" + `. Search this page for it, or run ` + "`" + `bloomjoin help E401` + "`" + `.
+Codes never change. Programs find them in ` + "`" + `--log-format json` + "`" + `, in the report of ` + "`" + `--json` + "`" + ` (` + "`" + `error.code` + "`" + `), and with ` + "`" + `fault.Code(err)` + "`" + ` in Go.
 
 An error reads from the outside in: the file, the place in it, the problem, what was wanted, what was found, and in
-parentheses what to do next.
+parentheses what to do.
 
-    ids.csv: line 3: column user_id: mismatch: a value that does not parse: want int64 (…)
-
-The first words of the problem say of what kind it is:
-
-| word | meaning |
-|---|---|
-| corrupt | the file breaks the rules of its own format, or a checksum is wrong; get a good copy |
-| mismatch | two things that must agree do not: a key type, a schema, a build, a filter |
-| unsupported | the file is valid, but bloomjoin does not handle this |
-| over the memory budget | raise --memory |
+    ids.csv: line 3: column user_id: mismatch: a value that does not parse: want int64 (…) [E302]
 
 The exit code tells a scheduler whether another attempt makes sense:
 
-| exit code | meaning | another attempt |
+| exit code | meaning | try again? |
 |---|---|---|
 | 0 | done, or done before | |
-| 1 | failed: bad data, a mismatch, a missing file | fails again |
-| 2 | a --require-* or --max-kept limit of join is not met; nothing was published | fails again, until the inputs change |
-| 64 | wrong usage, found before any input was opened | fails again |
-| 75 | a passing cause: the disk is full, the network, an input that changed | may succeed |
-| 129, 130, 143 | interrupted by SIGHUP, SIGINT, SIGTERM | may succeed |
+| 1 | failed: bad data, a mismatch, a missing file | no: it fails again |
+| 2 | a --require-* or --max-kept limit is not met; nothing was published | no, until the inputs change |
+| 64 | wrong usage, found before any input was opened | no |
+| 75 | a cause that passes: a full disk, the network, an input that changed | yes |
+| 129, 130, 143 | interrupted by SIGHUP, SIGINT, SIGTERM | yes |
 
-After an error nothing is half written: an output is there whole, or not at all. Values of keys are in no error.
-
-`, n)
-	for _, g := range groups {
-		fmt.Fprintf(b, "- [%s](#%s)\n", g.title, anchor(g.title))
-	}
-}
+After an error nothing is half written: an output is there whole, or not at all. No error shows the value of a key.
+`
 
 // anchor returns the URL fragment of a heading.
 func anchor(title string) string {
@@ -336,10 +431,14 @@ func TestErrorPartsAreChecked(t *testing.T) {
 	if got := shellWords(`a 'b c' '' d`); !slices.Equal(got, []string{"a", "b c", "", "d"}) {
 		t.Errorf("words %q", got)
 	}
+	for text, want := range map[string]int{
+		"x (build it with bloomjoin build --kind exact, or use --filter)": 0, "x (give --kind exact)": 1, "x (bloomjoin scan --kind, --on; --memory)": 2, "x--on": 0,
+	} {
+		if got := flagsLacked(t, []string{"bloomjoin", "scan"}, text); len(got) != want {
+			t.Errorf("%s: lacks %q", text, got)
+		}
+	}
 	if wantWords.MatchString("no such file") || hintWords.MatchString("no such file") {
 		t.Error("a text without want and hint passes")
-	}
-	if !errors.Is(func() error { _, err := fullDisk{}.Write(nil); return err }(), syscall.ENOSPC) {
-		t.Error("the full disk has space")
 	}
 }

@@ -8,7 +8,7 @@ func usageErrors() []errorGroup {
 	const build, scan, join = "bloomjoin build --key user_id ", "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
 	usage := func(about, cmd string) errorCase { return errorCase{about: about, cmd: cmd, exit: session.ExitUsage} }
 	return []errorGroup{{
-		"The command line", "",
+		"The command line",
 		[]errorCase{
 			usage("A command is mistyped", "bloomjoin joim --ids ids.csv --on user_id -o out.parquet logs"),
 			usage("A flag is mistyped", "bloomjoin join --idz ids.csv --on user_id -o out.parquet logs"),
@@ -117,7 +117,6 @@ func usageErrors() []errorGroup {
 		},
 	}, {
 		"Workers and shards",
-		"One run divided among machines by `--shard`; see [workers.md](workers.md).",
 		[]errorCase{
 			usage("A shard that is not there", scan+"--shard 3/3 -o out/ logs"),
 			usage("A shard without a number of shards", scan+"--shard 3 -o out/ logs"),
@@ -139,7 +138,6 @@ func usageErrors() []errorGroup {
 		},
 	}, {
 		"Requirements that are not met",
-		"With `--require-rows`, `--require-ids-matched` and `--max-kept` an answer that is not plausible is not published.",
 		[]errorCase{
 			usage("A share without %", join+"--require-ids-matched 0.5 -o out.parquet logs"),
 			usage("A share of nothing", join+"--max-kept 0% -o out.parquet logs"),

@@ -283,7 +283,7 @@ func TestFullDisk(t *testing.T) {
 		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") {
 			t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
 		}
-		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 2 || !strings.Contains(said, `"code":"E701"`) { // the error, and its report
 			t.Errorf("%s: left behind: %s", size, lines[1:])
 		}
 	}
@@ -321,7 +321,7 @@ func TestFullTemporaryDisk(t *testing.T) {
 		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
 			t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
 		}
-		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 2 || !strings.Contains(said, `"code":"E701"`) { // the error, and its report
 			t.Errorf("%s: left behind: %s", size, lines[1:])
 		}
 		if left := names(t, dir); len(left) != 0 {

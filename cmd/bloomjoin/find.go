@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -83,7 +84,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 	case len(args) > 1:
 		return flags.Usagef("%s: want one list of inputs, got another argument", args[1])
 	case len(o.keys) == 0:
-		return flags.Usagef("--key VALUE is required: name the key to find, as --key 12345")
+		return flags.Required("--key VALUE is required: name the key to find, as --key 12345")
 	}
 	c.Lists(args[0])
 	list, err := inputs.Read(ctx, c.Store(), args[0])
@@ -94,7 +95,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 	name := keyindex.NameOf(args[0])
 	x, err := keyindex.Open(ctx, c.Store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s: the list has no index (make one with bloomjoin inputs --index COL)%w", name, quiet.Error{Err: err})
+		err = cause.Mark(cause.Listed, fmt.Errorf("%s: the list has no index (make one with bloomjoin inputs --index COL)%w", name, quiet.Error{Err: err}))
 	}
 	if err != nil {
 		return err

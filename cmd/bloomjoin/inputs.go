@@ -160,7 +160,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 func (c *cli) inputsOptions(o *inputsFlags, args []string) (open source.Opening, err error) {
 	switch {
 	case o.out == "" || o.out == "-":
-		return open, flags.Usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
+		return open, flags.Required("-o FILE is required: name the list to write, as -o inputs.jsonl")
 	case slices.Contains(args, "-"):
 		return open, flags.Usagef("-: standard input has no name under which workers could read it (write it to a file first)")
 	case o.format != "" && !o.text:

@@ -164,7 +164,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (joins.Options, sou
 		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, flags.Usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
+		return opts, open, out, flags.Required("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
@@ -242,9 +242,9 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if len(args) < 2 {
-		return flags.Usagef("--ids IDS is required: name the IDs to join with")
+		return flags.Required("--ids IDS is required: name the IDs to join with")
 	}
-	return flags.Usagef("--ids IDS is required: if %s are the IDs, %s", args[0], flags.RightForm(cmd, "ids", args, "LOGS"))
+	return flags.Required("--ids IDS is required: if %s are the IDs, %s", args[0], flags.RightForm(cmd, "ids", args, "LOGS"))
 }
 
 // chooseColumns copies --columns and --suffix to the options.
@@ -345,6 +345,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return r.finishEarly(ctx)
 	}
 	rep := r.joinReport(o, opts, j, written)
+	r.hintNoneMatched(ctx, opts, &rep, j.Report().TextKeys)
 	c.SayBad(rep.BadLines)
 	c.sayJoin(o, rep)
 	return r.finish(ctx, rep, rep.RowsOut, written)
@@ -448,9 +449,6 @@ func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w d
 		for _, w := range j.Report().Warnings {
 			if i := slices.IndexFunc(r.ids, r.isLog); i >= 0 && w.Code == joins.WarnNothingDropped {
 				w.Text = fmt.Sprintf("%s is an ID file and a log file, so each of its rows has an ID", r.ids[i].Name())
-			}
-			if w.Code == joins.WarnNoneMatched && j.Report().TextKeys {
-				w.Text += "; as text, A and a differ, and so do 7 and 007: --normalize trim,lower or trim,uuid makes texts alike, a cast compares numbers, as --on KEY::decimal(20,0)"
 			}
 			rep.Warnings = append(rep.Warnings, w)
 		}

@@ -121,7 +121,7 @@ func TestShuffleOnFullDisk(t *testing.T) {
 		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
 			t.Errorf("%s to wait on: exit code %d, want 75: %s", size, code, said)
 		}
-		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 2 || !strings.Contains(said, `"code":"E701"`) { // the error, and its report
 			t.Errorf("%s to wait on: left behind: %s", size, lines[1:])
 		}
 		if left := names(t, dir); len(left) != 0 {
@@ -134,7 +134,7 @@ func TestShuffleOnFullDisk(t *testing.T) {
 		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") {
 			t.Errorf("%s for the answer: exit code %d, want 75: %s", size, code, said)
 		}
-		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
+		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 2 || !strings.Contains(said, `"code":"E701"`) { // the error, and its report
 			t.Errorf("%s for the answer: left behind: %s", size, lines[1:])
 		}
 		if left := names(t, temp); len(left) != 0 {

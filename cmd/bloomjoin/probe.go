@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -89,7 +90,7 @@ func oneInput(cmd *cobra.Command, args []string) error {
 // check checks the flags before anything is opened.
 func (o *probeFlags) check() error {
 	if o.filter == "" {
-		return flags.Usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+		return flags.Required("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
 	if o.format != "" {
 		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
@@ -210,7 +211,7 @@ func probeFormat(given, name string, in *bufio.Reader) (format string, guessed b
 		head, err := in.Peek(n)
 		switch {
 		case err == io.EOF && n == 1:
-			return "", false, faults.Mismatch(at, "the rows", "lines, NDJSON or an Arrow IPC stream", "nothing").
+			return "", false, faults.Of(cause.NoInputs, faults.Mismatch(at, "the rows", "lines, NDJSON or an Arrow IPC stream", "nothing")).
 				WithHint("check that the program that writes them has not failed; if there may be none, name the format with --format")
 		case err != nil && err != io.EOF:
 			return "", false, err
@@ -218,7 +219,7 @@ func probeFormat(given, name string, in *bufio.Reader) (format string, guessed b
 		for _, m := range probeMagic {
 			switch {
 			case string(head) == m.bytes && m.format == "":
-				return "", false, faults.Unsupported(at, "a file of Arrow or Parquet, which is read from its end").WithHint("name it for bloomjoin scan, or write a stream")
+				return "", false, faults.Of(cause.NotData, faults.Unsupported(at, "a file of Arrow or Parquet, which is read from its end")).WithHint("name it for bloomjoin scan, or write a stream")
 			case string(head) == m.bytes:
 				return m.format, false, nil
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -494,11 +495,11 @@ func (l *lineProber) misfit(form *lineForm, rec arrow.Record) error {
 			continue
 		}
 		if slices.ContainsFunc(l.columns, func(c keys.Column) bool { return c.Cast != nil }) {
-			return keys.Misfit(at, l.columns)
+			return keys.Misfit(at, l.columns, len(l.lines) > 1)
 		}
 		at.Column = keys.ColumnsString(l.columns)
-		return faults.Mismatch(at, "a value that does not parse", strings.Join(l.filter.KeyClasses(), ", ")+" (the filter)", "").
-			WithHint("cast the key with {Key COL::TYPE}; with {NullMisfits} such values then count as NULL")
+		return faults.Of(cause.BadValue, faults.Mismatch(at, "a value that does not parse", strings.Join(l.filter.KeyClasses(), ", ")+" (the filter)", "")).
+			WithHint("mend the value, or leave the line out; another column is named with {Key}")
 	}
 	return fmt.Errorf("%s: a value is of another kind than the filter's keys", l.name) // not reached: some line has it
 }

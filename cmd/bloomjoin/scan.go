@@ -125,7 +125,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, flags.Usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+		return nil, flags.Required("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
 	return out, o.keys.Check(all)
 }
@@ -145,7 +145,7 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 	text := source.IsText(o.Kind())
 	switch {
 	case out == "":
-		return o, flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output (--head 10 shows rows without it)")
+		return o, flags.Required("-o OUT is required: a file, a directory/, or - for standard output (--head 10 shows rows without it)")
 	case out == "-" && format == "parquet":
 		return o, flags.Usagef("-o - --format parquet: standard output takes an Arrow stream or text (name a file, or leave --format out)")
 	case out == "-" && c.Shown && !text:
@@ -204,7 +204,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	ctx, r := cmd.Context(), c.newRun("scan")
 	defer func() { err = errors.Join(err, r.close()) }()
 	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
-		return flags.Usagef("--filter FILE is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
+		return flags.Required("--filter FILE is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
 	}
 	matches, err := o.matches()
 	if err != nil {

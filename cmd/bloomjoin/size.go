@@ -49,7 +49,7 @@ func (c *cli) sizeCmd() *cobra.Command {
 func (c *cli) size(cmd *cobra.Command, o *sizeFlags) error {
 	start := time.Now()
 	if o.keys == 0 {
-		return flags.Usagef("--keys N is required: want the number of distinct keys, as 1e9")
+		return flags.Required("--keys N is required: want the number of distinct keys, as 1e9")
 	}
 	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err

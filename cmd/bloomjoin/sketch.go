@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -75,7 +76,7 @@ func (c *cli) sketchCmd() *cobra.Command {
 func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err error) {
 	spec = sketches.Spec{Key: o.key, Weight: o.weight, Ranges: o.ranges}
 	if o.key == "" {
-		return spec, open, flags.Usagef("--key COL is required: name the column to count")
+		return spec, open, flags.Required("--key COL is required: name the column to count")
 	}
 	if open, err = keyOpening(o.key); err != nil {
 		return spec, open, flags.Usagef("--key: %w", err)
@@ -268,7 +269,7 @@ func (c *cli) kindOf(ctx context.Context, name string) (kind string, err error) 
 // mergeSketches is merge for sketches.
 func (c *cli) mergeSketches(ctx context.Context, o *mergeFlags, names []string, start time.Time, read int64) error {
 	if o.intersect || o.difference || o.uncompressed || o.strict {
-		return fmt.Errorf("%s: want filters for --intersect, --difference, --uncompressed and --strict, got a sketch (merge partial sketches without these flags, and add finished ones up with --union)", names[0])
+		return cause.Mark(cause.NotFilter, fmt.Errorf("%s: want filters for --intersect, --difference, --uncompressed and --strict, got a sketch (merge partial sketches without these flags, and add finished ones up with --union)", names[0]))
 	}
 	if says := flags.NamedAs(o.out); says != "" && says != "a sketch" {
 		return fmt.Errorf("-o %s: its name says %s, and sketches are merged: name the file .bjs", o.out, says)

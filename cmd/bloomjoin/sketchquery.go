@@ -59,7 +59,7 @@ func (o *queryFlags) check(cmd *cobra.Command, args []string) error {
 	heavy := cmd.Flags().Changed("heavy")
 	switch {
 	case len(o.values)+len(o.ranges) == 0 && o.inner == "" && !heavy:
-		return flags.Usagef("--value, --range, --inner or --heavy is required: ask one of these questions")
+		return flags.Required("--value, --range, --inner or --heavy is required: ask one of these questions")
 	case heavy && !(o.heavy > 0 && o.heavy < 1):
 		return flags.Usagef("--heavy %v: want a share of the total between 0 and 1, as 0.01", o.heavy)
 	case len(args) > 1 && !heavy:

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -74,7 +75,7 @@ func (o *updateFlags) check(args []string) (open source.Opening, err error) {
 	case len(args) > 1:
 		return open, flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
 	case len(all) == 0:
-		return open, flags.Usagef("--add IDS or --remove IDS is required: name keys to add or to remove")
+		return open, flags.Required("--add IDS or --remove IDS is required: name keys to add or to remove")
 	case len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name != "-" })) > 1:
 		return open, flags.Usagef("standard input, -, is named more than once: it is read once")
 	case o.ignoreMissing && len(o.remove) == 0:
@@ -118,7 +119,7 @@ func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err err
 		return err
 	}
 	if f.Kind() != filters.KindCounting {
-		return fmt.Errorf("%s: filter to update: want kind counting, got %s (build it with --kind counting)", args[0], f.Kind())
+		return cause.Mark(cause.Unlike, fmt.Errorf("%s: filter to update: want kind counting, got %s (make it with bloomjoin build --kind counting)", args[0], f.Kind()))
 	}
 	if err := f.Usable(fault.At{File: args[0]}); err != nil {
 		return err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -12,6 +14,45 @@ import (
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
 const warnInputsGone = "inputs-gone"
+
+// mostHinted bounds the IDs that are read again to find out why none has a row.
+const mostHinted = 1 << 20
+
+// hintNoneMatched adds to the warning that no ID has a row what would make some match, if the keys
+// are text: the --normalize that does so for a sample of the log, the first row group that this run
+// has read; else a list of what makes texts differ.
+func (r *logRun) hintNoneMatched(ctx context.Context, opts joins.Options, rep *joinReport, text bool) {
+	i := slices.IndexFunc(rep.Warnings, func(w joins.Warning) bool { return w.Code == joins.WarnNoneMatched })
+	if i < 0 || !text {
+		return
+	}
+	if rule := r.ruleThatMatches(ctx, opts, rep.IDsTotal); rule != "" {
+		rep.Warnings[i].Text += "; with --normalize " + rule + " some have"
+	} else {
+		rep.Warnings[i].Text += "; as text, A and a differ, and so do 7 and 007: --normalize trim,lower or trim,uuid makes texts alike, a cast compares numbers, as --on KEY::decimal(20,0)"
+	}
+}
+
+// ruleThatMatches returns a --normalize with which some of the IDs have a row in the first row
+// group, or "".
+func (r *logRun) ruleThatMatches(ctx context.Context, opts joins.Options, ids int64) string {
+	pieces := r.pieces()
+	if ids > mostHinted || opts.Normalize != "" || len(pieces) == 0 || slices.ContainsFunc(slices.Concat(r.ids, r.files), (*source.File).Once) {
+		return ""
+	}
+	sample := joins.Options{On: opts.On, IgnoreCase: opts.IgnoreCase, Pieces: pieces[:1], Memory: opts.Memory, Threads: opts.Threads, TempDir: opts.TempDir}
+	for _, rule := range []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid"} {
+		sample.Normalize = rule
+		j, err := joins.New(r.ids, r.files, sample)
+		if err != nil { // the keys are not strings
+			return ""
+		}
+		if n, err := j.Count(ctx); err == nil && n > 0 {
+			return rule
+		}
+	}
+	return ""
+}
 
 // damaged returns warnings about damage in files that did not affect the result.
 func damaged(files []*source.File) (ws []joins.Warning) {

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -274,7 +275,7 @@ func (s *streamSource) begin() (*pass, error) {
 	}
 	if !bytes.Equal(p.digest, s.digest) {
 		_ = p.close()
-		return nil, faults.Mismatch(s.at, "the stream's schema has changed since it was opened", "", "")
+		return nil, faults.Of(cause.Changed, faults.Mismatch(s.at, "the stream's schema has changed since it was opened", "", ""))
 	}
 	return p, nil
 }

@@ -44,6 +44,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
@@ -76,11 +77,11 @@ func (p Params) Check() error {
 func (p Params) Match(q Params) error {
 	switch {
 	case p.Geometry != q.Geometry:
-		return faults.Mismatch(fault.At{}, "filter geometry", p.Geometry.String(), q.Geometry.String())
+		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter geometry", p.Geometry.String(), q.Geometry.String()))
 	case p.Hash != q.Hash:
-		return faults.Mismatch(fault.At{}, "filter hash", p.Hash.String(), q.Hash.String())
+		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter hash", p.Hash.String(), q.Hash.String()))
 	case p.Blocks != q.Blocks:
-		return faults.Mismatch(fault.At{}, "filter blocks", fmt.Sprint(p.Blocks), fmt.Sprint(q.Blocks))
+		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter blocks", fmt.Sprint(p.Blocks), fmt.Sprint(q.Blocks)))
 	}
 	return nil
 }

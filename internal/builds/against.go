@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -110,7 +111,7 @@ func (k *Known) SetProgress(fn func(rows int64)) { k.progress = fn }
 // mistake. The build ID changes.
 func (p *Plan) SetKnown(files []*source.File) error {
 	if i := slices.IndexFunc(p.files, (*source.File).Once); i >= 0 {
-		return faults.Errorf("%s: {Known} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name())
+		return cause.Mark(cause.NotData, faults.Errorf("%s: {Known} reads the IDs twice: want files, got a stream (write it to a file first)", p.files[i].Name()))
 	}
 	if p.Spec.Want == filters.KindCounting { // a key that is added later may be an exception
 		return faults.Unsupported(fault.At{}, "known keys of a counting filter").
@@ -322,7 +323,7 @@ func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim
 	f, err = ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) {
 		build := buildOf(parts)
 		if build == nil || build.about.Facts().Exceptions == nil {
-			return nil, faults.Mismatch(fault.At{File: parts[0].name}, "filter", "a partial one with known keys", "another").
+			return nil, faults.Of(cause.Shards, faults.Mismatch(fault.At{File: parts[0].name}, "filter", "a partial one with known keys", "another")).
 				WithHint("leave {Known} out, or build the partial filters with it")
 		}
 		k, err := known(&build.about)
@@ -330,7 +331,7 @@ func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim
 			return nil, err
 		}
 		if want := build.about.Facts().Exceptions.Digest; k.digest != want {
-			return nil, faults.Mismatch(fault.At{File: build.name}, "known keys", fmt.Sprintf("%x", want[:6]), fmt.Sprintf("%x", k.digest[:6])).
+			return nil, faults.Of(cause.Shards, faults.Mismatch(fault.At{File: build.name}, "known keys", fmt.Sprintf("%x", want[:6]), fmt.Sprintf("%x", k.digest[:6]))).
 				WithHint("name the files with {Known} that the partial filters were built with")
 		}
 		f, err := mergeAll(ctx, parts, false, lim, true)

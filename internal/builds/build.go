@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -62,7 +63,7 @@ type Options struct {
 }
 
 // ErrUncounted means that a shard cannot know how many keys the whole build has.
-var ErrUncounted = errors.New("the number of keys is not known in advance")
+var ErrUncounted = cause.New(cause.Uncounted, "the number of keys is not known in advance")
 
 // Report is the result of a build in numbers.
 type Report struct {

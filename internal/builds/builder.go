@@ -32,6 +32,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -124,7 +125,7 @@ func (s Spec) exact() bool {
 // check returns an error if no filter can fulfil the spec.
 func (s Spec) check() error {
 	if s.Want == filters.KindExact && !s.integer() {
-		return faults.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
+		return faults.Of(cause.KeyColumn, faults.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", "))).
 			WithHint("exact filters hold one column of integers; give text a {Types int64}, or use {Kind bloom}")
 	}
 	if s.Want == filters.KindCounting && s.Geometry != bloom.Split256 {

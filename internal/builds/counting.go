@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -162,7 +163,7 @@ func combineCounts(ctx context.Context, parts []part, subtract bool, lim filters
 		}
 		err := parts[i].countInto(ctx, c, subtract && i > 0)
 		if errors.Is(err, counting.ErrShort) {
-			err = faults.Mismatch(fault.At{File: parts[i].name}, "counters to subtract", "none above those of "+parts[0].name, "some: it has keys that are not in").
+			err = faults.Of(cause.NotIn, faults.Mismatch(fault.At{File: parts[i].name}, "counters to subtract", "none above those of "+parts[0].name, "some: it has keys that are not in")).
 				WithHint("name only filters whose keys were added, each as often")
 		}
 		if err != nil {
@@ -215,7 +216,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 		case op == Union:
 			facts.Keys, facts.FPRAsked = facts.Keys+p.Keys, max(facts.FPRAsked, p.FPRAsked)
 		case p.Keys > facts.Keys:
-			return nil, faults.Mismatch(fault.At{File: parts[i+1].name}, "keys to subtract", fmt.Sprintf("at most the %d that are in", facts.Keys), fmt.Sprint(p.Keys)).
+			return nil, faults.Of(cause.NotIn, faults.Mismatch(fault.At{File: parts[i+1].name}, "keys to subtract", fmt.Sprintf("at most the %d that are in", facts.Keys), fmt.Sprint(p.Keys))).
 				WithHint("name only filters whose keys were added, each as often")
 		default:
 			facts.Keys -= p.Keys
@@ -233,7 +234,7 @@ func countsAlike(first, p *part, op SetOp) error {
 	at := fault.At{File: p.name}
 	a, b := first.about.Facts(), p.about.Facts()
 	if !counts(*p) {
-		return faults.Mismatch(at, "filter to combine with a counting one", "kind counting", p.about.Kind().String()).
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter to combine with a counting one", "kind counting", p.about.Kind().String())).
 			WithHint("make the counting one plain with {Plain}, or build this one with {Kind counting}")
 	}
 	if !counts(*first) {
@@ -241,12 +242,12 @@ func countsAlike(first, p *part, op SetOp) error {
 	}
 	switch {
 	case op == Union && !b.Counting.Multiset && p != first:
-		return faults.Mismatch(at, "counting filter to unite", "a multiset", "a set: a key in both would be counted twice").
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "counting filter to unite", "a multiset", "a set: a key in both would be counted twice")).
 			WithHint("build one filter from all ID sets, or build each with {Multiset}")
 	case a.Counting.Multiset != b.Counting.Multiset:
-		return faults.Mismatch(at, "counting filter", a.Counting.Mode()+" as in "+first.name, b.Counting.Mode()).WithHint("build both with {Multiset}, or none")
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "counting filter", a.Counting.Mode()+" as in "+first.name, b.Counting.Mode())).WithHint("build both with {Multiset}, or none")
 	case a.Params != b.Params || op == Union && a.Capacity != b.Capacity:
-		return faults.Mismatch(at, "size of the filter", fmt.Sprintf("%s as in %s", sizeOf(a), first.name), sizeOf(b)).
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "size of the filter", fmt.Sprintf("%s as in %s", sizeOf(a), first.name), sizeOf(b))).
 			WithHint("build both with the same {Expect} or {Expect+Room} and the same {FPR}")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -69,7 +70,7 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, 
 		return f, err
 	}
 	if first.Exceptions != nil && !open && !against {
-		return nil, faults.Mismatch(fault.At{File: parts[0].name}, "partial filters", "ones without known keys", "others").
+		return nil, faults.Of(cause.Shards, faults.Mismatch(fault.At{File: parts[0].name}, "partial filters", "ones without known keys", "others")).
 			WithHint("name the same known keys with {Known}")
 	}
 	if _, exacts := byKind(parts); len(exacts) == 0 {
@@ -109,7 +110,7 @@ func agree(n Noun, parts []part, open bool) (held []uint32, err error) {
 		p := &parts[i]
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
-			sealed = append(sealed, faults.Mismatch(at, n.One, "a partial "+n.One, "a finished one").
+			sealed = append(sealed, faults.Of(cause.Shards, faults.Mismatch(at, n.One, "a partial "+n.One, "a finished one")).
 				WithHint("combine finished %s with %s", n.Many, n.By))
 		case differs(n, &build.about, f) != nil:
 			foreign = append(foreign, differs(n, &build.about, f).of(build.name, at))
@@ -163,7 +164,7 @@ func idOf(f *filters.Filter) buildID { return buildID{f.Facts().BuildID, f.Facts
 type difference struct{ what, want, got, hint string }
 
 func (d *difference) of(first string, at fault.At) error {
-	return faults.Mismatch(at, d.what, d.want+" as in "+first, d.got).WithHint("%s", d.hint)
+	return faults.Of(cause.Shards, faults.Mismatch(at, d.what, d.want+" as in "+first, d.got)).WithHint("%s", d.hint)
 }
 
 // differs returns nil if two partial filters are of one build. If the build IDs
@@ -204,8 +205,8 @@ func repeated(p *part, owner map[uint32]string) (errs []error) {
 		shards[other] = append(shards[other], s)
 	}
 	for _, other := range others {
-		errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
-			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), partial.Of, other)).
+		errs = append(errs, faults.Of(cause.Shards, faults.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
+			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), partial.Of, other))).
 			WithHint("leave one of the two out"))
 	}
 	return errs
@@ -226,7 +227,7 @@ func lacking(of Noun, held []uint32, n uint32) error {
 	if missing <= 0 {
 		return nil
 	}
-	return faults.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
+	return faults.Of(cause.Shards, faults.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n)))).
 		WithHint("add the missing partial %s, or merge into a larger partial %s with {MergePartial}", of.Many, of.One)
 }
 

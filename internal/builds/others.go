@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
@@ -46,18 +47,18 @@ func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
 	at := fault.At{File: name}
 	switch {
 	case !b.Sealed():
-		return faults.Mismatch(at, n.One, "a finished "+n.One, "a partial one").WithHint("merge the partial %s of its build first", n.Many)
+		return faults.Of(cause.Partial, faults.Mismatch(at, n.One, "a finished "+n.One, "a partial one")).WithHint("merge the partial %s of its build first", n.Many)
 	case x.NormalForm != y.NormalForm:
-		return faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm).
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm)).
 			WithHint("build the %s with the same version of bloomjoin", n.Many)
 	case x.Rule != y.Rule:
-		return faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the %s", n.One).
+		return faults.Of(cause.Normalized, faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the %s", n.One)).
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
-		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
+		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ","))).
 			WithHint("combine %s over keys of one type; build one of them again with %s", n.Many, n.Typed)
 	case x.Params.Hash != y.Params.Hash:
-		return faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String()).
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String())).
 			WithHint("build one of them again")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -116,8 +117,8 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 	}
 	blooms, _ := byKind(parts)
 	if op == Difference && len(blooms) > 0 {
-		return nil, c, faults.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
-			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
+		return nil, c, faults.Of(cause.NotExact, faults.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
+			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost")).
 			WithHint("build all with {Kind exact}; if only the first is a Bloom filter, scan with it as {Filter} and the others as {NoMatch}")
 	}
 	out := descend(op, parts)
@@ -152,8 +153,8 @@ func checkRate(op SetOp, out *filters.Filter, parts []part) error {
 		hint = "scan with both, {Filter} and {Match}, which needs no common size"
 	}
 	names := each.Slice(parts, func(p part) string { return p.name })
-	return faults.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
-		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
+	return faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
+		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr))).WithHint("%s", hint)
 }
 
 func (op SetOp) noun() string {
@@ -181,7 +182,7 @@ func combinable(parts []part) error {
 			bits = p
 		}
 		if want, got := bits.about.Facts().Params.Geometry, p.about.Facts().Params.Geometry; want != got {
-			errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String()).
+			errs = append(errs, faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String())).
 				WithHint("build one of them again, with the other's {Geometry}"))
 		}
 	}
@@ -259,7 +260,7 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	for i := range deciding {
 		p := &deciding[i]
 		if p.about.Facts().Capacity != first.about.Facts().Capacity || p.about.Facts().Params.Geometry != first.about.Facts().Params.Geometry {
-			errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
+			errs = append(errs, faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about))).
 				WithHint("build all with the same {Expect+Room}, {FPR} or {MaxSize}, and {Geometry}"))
 		}
 	}

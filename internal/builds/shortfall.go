@@ -6,16 +6,17 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
 // ErrRate means that a sealed filter has more false positives than requested,
 // because it has more keys than fit its size.
-var ErrRate = errors.New("more false positives than asked for")
+var ErrRate = cause.New(cause.TooFull, "more false positives than asked for")
 
 // ErrFull means that a sealed filter has more distinct keys than its capacity.
-var ErrFull = errors.New("more keys than the capacity")
+var ErrFull = cause.New(cause.TooFull, "more keys than the capacity")
 
 // rateSlack is how many times the requested rate the bits may have: folding
 // uses 2 % ([bloom.FoldSlack]), and the rest is noise in the bits of small

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -19,7 +20,7 @@ import (
 )
 
 // ErrMissing means that keys to remove are not in the filter.
-var ErrMissing = errors.New("keys to remove are not in the filter")
+var ErrMissing = cause.New(cause.NotIn, "keys to remove are not in the filter")
 
 // Updated has the figures of an update; a multiset counts copies of keys.
 type Updated struct {
@@ -100,7 +101,7 @@ func (p *Plan) Changes(f *filters.Filter, name string) error {
 	want := f.KeyClasses()
 	for i, got := range p.Spec.Classes {
 		if len(p.Spec.Classes) != len(want) || got != want[i] && keys.Class(got) != keys.Null {
-			return faults.Mismatch(fault.At{File: p.files[0].Name()}, "key class", strings.Join(want, ",")+" as in "+name, strings.Join(p.Spec.Classes, ",")).
+			return faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{File: p.files[0].Name()}, "key class", strings.Join(want, ",")+" as in "+name, strings.Join(p.Spec.Classes, ","))).
 				WithHint("read text as the filter's type with {Types}, or cast the key with COL::TYPE")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
@@ -109,14 +110,14 @@ func (a *Appended) check(size int64) error {
 	at := fault.At{File: a.file.Name()}
 	const hint = "restore it, or name another output, to which later rows go"
 	if size < a.state.Length {
-		return faults.Mismatch(at, "size of the output of this state", fmt.Sprintf("%d bytes or more", a.state.Length), fmt.Sprint(size)).WithHint(hint)
+		return faults.Of(cause.State, faults.Mismatch(at, "size of the output of this state", fmt.Sprintf("%d bytes or more", a.state.Length), fmt.Sprint(size))).WithHint(hint)
 	}
 	if a.state.Length == 0 {
 		return nil
 	}
 	tail, err := Tail(a.file, a.state.Length)
 	if err == nil && tail != a.state.Tail {
-		return faults.Mismatch(at, "checksum of the output of this state", fmt.Sprintf("%016x", a.state.Tail), fmt.Sprintf("%016x", tail)).WithHint(hint)
+		return faults.Of(cause.State, faults.Mismatch(at, "checksum of the output of this state", fmt.Sprintf("%016x", a.state.Tail), fmt.Sprintf("%016x", tail))).WithHint(hint)
 	}
 	return err
 }

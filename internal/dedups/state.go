@@ -15,6 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -64,7 +65,7 @@ func LoadState(ctx context.Context, store storage.Storage, name string, most uin
 	d := json.NewDecoder(bytes.NewReader(with))
 	d.DisallowUnknownFields()
 	if err := d.Decode(s); err != nil || s.Options == "" {
-		e := faults.Mismatch(fault.At{File: name}, "kind of state", "that of a run of the command", "another")
+		e := faults.Of(cause.State, faults.Mismatch(fault.At{File: name}, "kind of state", "that of a run of the command", "another"))
 		return nil, nil, e.WithHint("name the file that {State} has written")
 	}
 	if s.Length < 0 || slices.ContainsFunc(s.Inputs, func(d Done) bool { return d.Offset < 0 }) {
@@ -137,7 +138,7 @@ func (s *State) changed() error {
 // Agree returns an error if the state was made with other options.
 func (s *State) Agree(options string) error {
 	if s.Options != options {
-		return faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options).WithHint("give the same options, or another {State}")
+		return faults.Of(cause.State, faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options)).WithHint("give the same options, or another {State}")
 	}
 	return nil
 }
@@ -173,14 +174,14 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	at := fault.At{File: name}
 	const hint = "inputs may grow, not change: give a rotated log another name"
 	if size < d.Offset {
-		return faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), fmt.Sprint(size)).WithHint(hint)
+		return faults.Of(cause.State, faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), fmt.Sprint(size))).WithHint(hint)
 	}
 	head, tail, err := ends(in, d.Offset)
 	if err != nil {
 		return err
 	}
 	if head != d.Head || tail != d.Tail {
-		return faults.Mismatch(at, "checksums of an input that is in part done", fmt.Sprintf("%016x %016x", d.Head, d.Tail), fmt.Sprintf("%016x %016x", head, tail)).WithHint(hint)
+		return faults.Of(cause.State, faults.Mismatch(at, "checksums of an input that is in part done", fmt.Sprintf("%016x %016x", d.Head, d.Tail), fmt.Sprintf("%016x %016x", head, tail))).WithHint(hint)
 	}
 	if d.Offset == 0 || d.Offset == size {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
@@ -36,6 +37,12 @@ func Memory(at fault.At, what string, need, budget, share int64) *fault.Error {
 	e := &fault.Error{Kind: fault.ErrMemory, At: at, What: fault.Text(wording.Escape(what)), Got: show.Size(need)}
 	e.Want = Textf("at most %s, 1/%d of the budget", show.Size(budget/share), share)
 	return e.WithHint("raise {Memory to %dMiB} or more", mib)
+}
+
+// Of sets the cause of e, which has a kind, and returns e.
+func Of(c cause.Code, e *fault.Error) *fault.Error {
+	e.Kind = cause.Mark(c, e.Kind)
+	return e
 }
 
 // Textf formats a text. The format may name options, and so may arguments of

@@ -212,7 +212,7 @@ func (m *meta) checkMagic(b []byte) *problem {
 	case sniff.Kind([]byte(got)) == "" && len(got) > 3 && got[1:4] == magic[1:4]:
 		p.hint = "a transfer in text mode changed line ends or high bits: copy the file again, as binary"
 	default:
-		p.hint = hint
+		p.kind, p.hint = errOther, hint
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -14,11 +15,14 @@ var (
 	// fault.ErrUnsupported.
 	ErrVersion = fmt.Errorf("%w filter file", fault.ErrUnsupported)
 	// ErrLimit: the payload would take more memory than the caller allows.
-	ErrLimit = errors.New("over the memory limit")
+	ErrLimit = cause.New(cause.Memory, "over the memory limit")
 	// ErrInvalid: the filter breaks a rule of the format and cannot be written. It
 	// is a mistake of the calling program.
 	ErrInvalid = errors.New("invalid filter")
 )
+
+// errOther means that a file is of another kind.
+var errOther = cause.Mark(cause.NotFilter, fault.ErrCorrupt)
 
 // Hints for errors about a file.
 const (

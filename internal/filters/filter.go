@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -262,7 +263,7 @@ func (f *Filter) Usable(at fault.At) error {
 		return errNil()
 	}
 	if !f.Sealed() {
-		return faults.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
+		return faults.Of(cause.Partial, faults.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing")).
 			WithHint("merge all partial filters of the build first")
 	}
 	_, err := keys.RuleOf(f.Normal())

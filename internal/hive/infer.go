@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
@@ -61,7 +62,7 @@ func Infer(files []File, given []Column) ([]Column, error) {
 			if columns[i].Type == nil {
 				fits[i].add(p)
 			} else if _, ok := Value(p, columns[i].Type); !ok {
-				return nil, faults.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(columns[i].Type), strconv.Quote(p.Text)).
+				return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(columns[i].Type), strconv.Quote(p.Text))).
 					WithHint("give the column another type with {HiveTypes}")
 			}
 		}
@@ -95,7 +96,7 @@ func Fits(f File, columns []Column, like string) error {
 	for _, p := range f.Parts {
 		got = append(got, p.Name)
 	}
-	return faults.Mismatch(fault.At{File: f.Name}, "name=value directories", list(want)+as, list(got)).
+	return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name}, "name=value directories", list(want)+as, list(got))).
 		WithHint("read such directories separately, or without these columns with {Hive off}")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -133,7 +134,7 @@ func (in *List) sameContent(f *source.File, of *Input) error {
 
 // ErrOutdated is wrapped by the error of a file that is not the one that a list of inputs
 // describes.
-var ErrOutdated = errors.New("the list of inputs is out of date")
+var ErrOutdated = cause.New(cause.Listed, "the list of inputs is out of date")
 
 // changed returns the error for a file that is not the one that was listed.
 func (in *List) changed(of *Input, how string, err error) error {

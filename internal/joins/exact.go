@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -112,7 +113,7 @@ func (a *attempt) newMarks(set *exact.Set) (*table.Marks, error) {
 func (a *attempt) checkExact(ctx context.Context) (*joinTable, error) {
 	set := a.opts.Filter.Exact()
 	if set == nil {
-		return nil, faults.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
+		return nil, faults.Of(cause.NotExact, faults.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom")).
 			WithHint("build it with {Kind exact}, or leave {Strategy} out")
 	}
 	if err := a.holdFilter(a.opts.Filter); err != nil {
@@ -140,7 +141,7 @@ func (a *attempt) checkExact(ctx context.Context) (*joinTable, error) {
 	if n := uint64(seen.Count()); n != set.Len() && a.opts.Strategy == Auto {
 		return nil, errNotExact // the filter has more keys, so the IDs must be looked up
 	} else if n != set.Len() {
-		return nil, faults.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
+		return nil, faults.Of(cause.OtherIDs, faults.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len()))).
 			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/answer"
@@ -150,7 +151,7 @@ func (o Options) filled() (Options, error) {
 		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {
-		return o, faults.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
+		return o, faults.Of(cause.Partial, faults.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one")).WithHint("merge all partial filters of the build first")
 	}
 	return o, checkRequire(o.Require, o.Type)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -92,6 +93,6 @@ func hasAll(filter *filters.Filter, batch *keys.Batch, file string) error {
 	if len(passed) == all {
 		return nil
 	}
-	return faults.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-len(passed), all)).
+	return faults.Of(cause.OtherIDs, faults.Mismatch(fault.At{File: file}, "the filter", "every ID in it", fmt.Sprintf("%d of %d missing", all-len(passed), all))).
 		WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 }

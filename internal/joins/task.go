@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/answer"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -180,7 +181,7 @@ func (t *task) checkFilter() error {
 		return err
 	}
 	if rule != t.keys.Rule {
-		return faults.About(faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.Rule.Word()+", as in the join", rule.Word()), "{Normalize}").
+		return faults.Of(cause.Normalized, faults.About(faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.Rule.Word()+", as in the join", rule.Word()), "{Normalize}")).
 			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
 	}
 	return nil

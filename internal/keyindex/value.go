@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -21,7 +22,7 @@ type Value struct {
 // The error does not repeat them.
 func (f *Facts) Parse(texts []string) (v Value, err error) {
 	if len(texts) != len(f.Classes) {
-		return v, faults.Mismatch(fault.At{}, "a key of "+f.Key, fmt.Sprintf("%d values", len(f.Classes)), fmt.Sprint(len(texts))).
+		return v, faults.Of(cause.Usage, faults.Mismatch(fault.At{}, "a key of "+f.Key, fmt.Sprintf("%d values", len(f.Classes)), fmt.Sprint(len(texts)))).
 			WithHint("separate values by commas, and put one that has a comma in double quotes")
 	}
 	casts := make([]arrow.DataType, len(texts))
@@ -35,7 +36,7 @@ func (f *Facts) Parse(texts []string) (v Value, err error) {
 		return v, err
 	}
 	if _, faulty := b.Faulty(); faulty || len(b.Rows) != 1 {
-		return v, faults.Mismatch(fault.At{}, "a key of "+f.Key, "a value of class "+strings.Join(f.Classes, ","), "another text").
+		return v, faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "a key of "+f.Key, "a value of class "+strings.Join(f.Classes, ","), "another text")).
 			WithHint("write integers as 12345, dates as 2024-05-01, and strings as they are")
 	}
 	return Value{string(b.Append(nil, 0)), b.HashAt(hash, 0)}, nil

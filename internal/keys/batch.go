@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
@@ -79,13 +80,13 @@ func (b *Batch) Fits(classes []Class, rule Rule) error {
 	case !slices.Equal(b.classes, classes):
 		return classMismatch(classes, b.classes)
 	case b.rule != rule && slices.Contains(classes, Bytes):
-		return faults.Mismatch(fault.At{}, "rule of the keys", rule.Word(), b.rule.Word())
+		return faults.Of(cause.Normalized, faults.Mismatch(fault.At{}, "rule of the keys", rule.Word(), b.rule.Word()))
 	}
 	return nil
 }
 
 func classMismatch(want, got []Class) error {
-	return faults.Mismatch(fault.At{}, "key class", joined(want), joined(got))
+	return faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "key class", joined(want), joined(got)))
 }
 
 // BySign calls fn with the integer keys, grouped so that all values of a call are

@@ -2,7 +2,6 @@ package keys
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -198,7 +198,7 @@ func (p *part) anyInteger(row int) (uint64, bool, outcome) {
 
 // ErrMisfit is wrapped by errors about a value that does not fit the type it is
 // cast to.
-var ErrMisfit = errors.New("a cast never rounds")
+var ErrMisfit = cause.New(cause.Misfit, "a cast never rounds")
 
 // Fit returns an error if a row of the batch has a value that does not fit its
 // column's cast, unless misfits are NULLs. at is the batch's place for the error.
@@ -206,11 +206,12 @@ func (b *Batch) Fit(at fault.At, columns []Column) error {
 	if len(b.misfits) == 0 || b.lenient {
 		return nil
 	}
-	return Misfit(at, columns)
+	return Misfit(at, columns, len(b.Rows) > 0)
 }
 
-// Misfit returns the error of [Batch.Fit].
-func Misfit(at fault.At, columns []Column) error {
+// Misfit returns the error of [Batch.Fit]. If others is set, other values fit: only then is a NULL
+// for each misfit a remedy.
+func Misfit(at fault.At, columns []Column, others bool) error {
 	var casts, names []string
 	for _, c := range columns {
 		if c.Cast != nil {
@@ -218,9 +219,13 @@ func Misfit(at fault.At, columns []Column) error {
 		}
 	}
 	at.Column = strings.Join(names, ",")
+	hint := fault.Text("name a type that holds the values of the column, or another column")
+	if others {
+		hint = "name a type that holds all values, or count the others as NULL with {NullMisfits}"
+	}
 	return &fault.Error{
 		Kind: fault.ErrMismatch, At: at, What: faults.Textf("cast to %s", strings.Join(casts, ", ")),
 		Want: "a value of that type", Got: "one that has no equal there", Err: ErrMisfit,
-		Hint: "name a type that holds all values, or count the others as NULL with {NullMisfits}",
+		Hint: hint,
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -121,7 +122,7 @@ func ClassOf(t arrow.DataType) (Class, error) {
 	case arrow.NULL:
 		return Null, nil
 	}
-	return "", faults.Unsupported(fault.At{}, "a key of type %s", t)
+	return "", faults.Of(cause.KeyColumn, faults.Unsupported(fault.At{}, "a key of type %s", t))
 }
 
 // ClassesOf converts class names to classes.

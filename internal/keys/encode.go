@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -90,7 +91,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		at := fault.At{Column: col.String()}
 		c, err := ClassOf(f.Type)
 		if err != nil {
-			return nil, faults.Unsupported(at, "a key of type %s", f.Type).WithHint("name a column of numbers, text or another plain type; fields of a struct are named a.b")
+			return nil, faults.Of(cause.KeyColumn, faults.Unsupported(at, "a key of type %s", f.Type)).WithHint("name a column of numbers, text or another plain type; fields of a struct are named a.b")
 		}
 		s := steps{from: f.Type, cast: col.Cast}
 		if _, ok := s.caster(); !ok {
@@ -366,7 +367,7 @@ func newPart(col arrow.Array, index []int) (part, error) {
 	p.ints, p.gather, p.signed = intsOf(col)
 	if p.ints == nil {
 		if p.put = putOf(col); p.put == nil {
-			return p, faults.Unsupported(fault.At{}, "a key of type %s", col.DataType())
+			return p, faults.Of(cause.KeyColumn, faults.Unsupported(fault.At{}, "a key of type %s", col.DataType()))
 		}
 	}
 	if d := p.dict; d != nil {

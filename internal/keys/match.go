@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -28,7 +29,7 @@ func (s Side) name() string {
 // that helps.
 func Match(at fault.At, ids, log Side) error {
 	if len(ids.Classes) != len(log.Classes) {
-		return faults.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes))).
+		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes)))).
 			WithHint("name as many columns as the key of the IDs has, in its order")
 	}
 	for i, a := range ids.Classes {
@@ -37,7 +38,7 @@ func Match(at fault.At, ids, log Side) error {
 			if ids.Columns == nil {
 				want = " (the filter)"
 			}
-			return faults.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")").WithHint("%s", remedy(ids, log, i))
+			return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")")).WithHint("%s", remedy(ids, log, i))
 		}
 	}
 	return nil
@@ -49,7 +50,7 @@ func Same(at fault.At, column Column, first string, want, got Class) error {
 	if want == got || want == Null || got == Null {
 		return nil
 	}
-	e := faults.Mismatch(at, "key class", fmt.Sprintf("%s (%s)", want.word(), first), got.word())
+	e := faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", fmt.Sprintf("%s (%s)", want.word(), first), got.word()))
 	if to := widest(want, got); column.Cast == nil && castable(want, to) && castable(got, to) {
 		return e.WithHint("the keys of a filter are of one class: cast those of all files, as %s", column.as(to))
 	}
@@ -77,18 +78,18 @@ func (c Class) word() string {
 
 // remedy returns the hint for part i of a key whose class differs between the IDs
 // and the log.
-func remedy(ids, log Side, i int) string {
+func remedy(ids, log Side, i int) fault.Text {
 	a, b := ids.Classes[i], log.Classes[i]
 	logCol := log.Columns[i]
 	ofLog := castable(b, a) && logCol.Cast == nil
 	ofIDs := castable(a, b)
 	if ids.Columns == nil {
-		build := fmt.Sprintf("build the filter again with its key cast, as ID::%s", typeFor(b))
+		build := faults.Textf("build the filter again with its key cast, as ID::%s", typeFor(b))
 		switch {
-		case ofLog && ofIDs:
-			return fmt.Sprintf("cast the key of %s, as %s, or %s", log.name(), logCol.as(a), build)
+		case ofLog && ofIDs && a == Bytes: // the text of a number has no leading zeros
+			return faults.Textf("%s, or from text files with {Types %s}, which accepts leading zeros; %s on the log finds no ID that has them", build, typeFor(b), logCol.as(a))
 		case ofLog:
-			return fmt.Sprintf("cast the key of %s, as %s", log.name(), logCol.as(a))
+			return faults.Textf("cast the key of %s, as %s", log.name(), logCol.as(a))
 		case ofIDs:
 			return build
 		}
@@ -98,9 +99,9 @@ func remedy(ids, log Side, i int) string {
 	ofIDs = ofIDs && idCol.Cast == nil
 	switch {
 	case ofIDs && (a == Bytes || !ofLog):
-		return fmt.Sprintf("cast the IDs: %s=%s%s", logCol, idCol.as(b), padded(a, b))
+		return faults.Textf("cast the IDs: %s=%s%s", logCol, idCol.as(b), padded(a, b))
 	case ofLog:
-		return fmt.Sprintf("cast the log's column: %s=%s%s", logCol.as(a), idCol, padded(b, a))
+		return faults.Textf("cast the log's column: %s=%s%s", logCol.as(a), idCol, padded(b, a))
 	}
 	return "no cast leads from one to the other: name other columns"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
@@ -274,7 +275,7 @@ func find(fields []arrow.Field, name string, ignoreCase bool) (int, error) {
 			return 0, &collision{fields[at].Name, f.Name, name}
 		}
 		if at >= 0 {
-			return 0, fmt.Errorf("two columns are called %q", name)
+			return 0, errTwoColumns{name}
 		}
 		at = i
 	}
@@ -289,6 +290,11 @@ type errNoColumn struct{ name string }
 
 func (e errNoColumn) Error() string { return fmt.Sprintf("no column %q", e.name) }
 
+// errTwoColumns reports that several fields have the name.
+type errTwoColumns struct{ name string }
+
+func (e errTwoColumns) Error() string { return fmt.Sprintf("two columns are called %q", e.name) }
+
 // collision reports that two fields have the same name if case is ignored.
 type collision struct{ first, second, name string }
 
@@ -301,6 +307,9 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 	if errors.As(cause, new(*collision)) {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
 	}
+	if errors.As(cause, new(errTwoColumns)) {
+		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "rename one of them: a column that is named must be the only one of its name")}
+	}
 	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
 		return &NotFoundError{Path: p, Err: faults.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
@@ -312,7 +321,10 @@ func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, ca
 		return &NotFoundError{Path: p, Err: err}
 	}
 	e := &NotFoundError{Path: p, Name: p[min(depth, len(p)-1)], Err: cause}
-	for _, f := range fields {
+	for i, f := range fields {
+		if slices.ContainsFunc(fields[:i], func(g arrow.Field) bool { return f.Name == g.Name }) {
+			continue
+		}
 		e.Have = append(e.Have, append(slices.Clone(p[:depth]), f.Name))
 	}
 	return e
@@ -415,6 +427,9 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // Is reports whether target is [fault.ErrNoColumn].
 func (e *NotFoundError) Is(target error) bool { return target == fault.ErrNoColumn }
+
+// Cause returns the code of its cause.
+func (*NotFoundError) Cause() cause.Code { return cause.NoColumn }
 
 // Missing reports whether the schema has no column of that name, as opposed to
 // several, or a path through something other than a struct.

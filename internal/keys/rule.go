@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
@@ -264,11 +265,11 @@ func nibble(c byte) byte {
 
 // ErrNoUUID is wrapped by errors about an ID that is not a UUID, under a rule with
 // UUID.
-var ErrNoUUID = faults.Errorf("under {Normalize uuid} each ID is one")
+var ErrNoUUID = cause.Mark(cause.BadValue, faults.Errorf("under {Normalize uuid} each ID is one"))
 
 // ErrNoHost is wrapped by errors about an ID without a host, under a rule with
 // URLHost.
-var ErrNoHost = faults.Errorf("under {Normalize url-host} each ID has one")
+var ErrNoHost = cause.Mark(cause.BadValue, faults.Errorf("under {Normalize url-host} each ID has one"))
 
 // IDs returns an error if a row of the batch has a value that cannot be an ID. at
 // is the batch's place for the error.

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -202,7 +203,7 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 		return nil, errors.New("the encoder has no key classes: want one in Options.Classes for each column of the key")
 	}
 	if len(v.columns) != len(want) {
-		return nil, faults.Mismatch(fault.At{}, "number of key columns", fmt.Sprint(len(want)), fmt.Sprint(len(v.columns))).
+		return nil, faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "number of key columns", fmt.Sprint(len(want)), fmt.Sprint(len(v.columns)))).
 			WithHint("give one column of values for each column of the key, in its order")
 	}
 	out := make([]steps, len(want))
@@ -223,7 +224,7 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 		}
 		s := steps{from: c.typ, of: e.options.Rule.Class(class)}
 		if !s.of.comparable(want[i]) {
-			return nil, faults.Mismatch(fault.At{}, "key class", want[i].word(), s.of.word()).
+			return nil, faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "key class", want[i].word(), s.of.word())).
 				WithHint("convert the values to the class of the key")
 		}
 		s.to = s.of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
@@ -47,7 +48,7 @@ func HaveKeys(files []*source.File, matches []dataset.Match, anyMatch bool, skip
 		}
 		skip(f, why)
 		if none == nil {
-			none = faults.Mismatch(fault.At{File: f.Name()}, "key columns", "those of the filter, in at least one file of the log", why+", and the other files lack it, too").
+			none = faults.Of(cause.NoColumn, faults.Mismatch(fault.At{File: f.Name()}, "key columns", "those of the filter, in at least one file of the log", why+", and the other files lack it, too")).
 				WithHint("check the names of the key columns")
 		}
 	}

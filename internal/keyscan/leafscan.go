@@ -161,7 +161,7 @@ func (l *LeafScan) misfits(indices []uint32) error {
 		case l.nullMisfits:
 			l.nulls++
 		default:
-			return keys.Misfit(fault.At{File: l.file.Name()}, l.columns)
+			return keys.Misfit(fault.At{File: l.file.Name()}, l.columns, slices.Contains(l.bad, false))
 		}
 	}
 	return nil

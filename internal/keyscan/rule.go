@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -52,7 +53,7 @@ func otherRule(m Predicate, want, got keys.Rule) error {
 	if column == "" {
 		column = strings.Join(m.Filter.KeyNames(), ",")
 	}
-	e := faults.About(faults.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()), "{Normalize}, by which the filter was built")
+	e := faults.Of(cause.Normalized, faults.About(faults.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()), "{Normalize}, by which the filter was built"))
 	if want == 0 {
 		return e.WithHint("leave {Normalize} out, or build the filter with {Normalize %s}", got)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/options"
@@ -142,7 +143,7 @@ func New(opts Options, files ...*source.File) (*Scanner, error) {
 			return nil, err
 		}
 		if m.NoMatch && !m.exact() {
-			return nil, faults.Unsupported(at, "dropping the members of a Bloom filter, since its false positives would be dropped, too").
+			return nil, faults.Of(cause.NotExact, faults.Unsupported(at, "dropping the members of a Bloom filter, since its false positives would be dropped, too")).
 				WithHint("build the filter with {Kind exact}, or use an anti join")
 		}
 	}

@@ -394,8 +394,8 @@ func TestForeignFiles(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "IDs"}},
-		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "Filter"}},
+		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "scan and join"}},
+		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "scan and join"}},
 		{"a.orc", "ORC\n\x0b\n\x03\x00\x00\x00", []string{"an ORC file", "docs/stdin.md"}},
 		{"a.avro", "Obj\x01\x04\x16avro.schema", []string{"an Avro file", "docs/stdin.md"}},
 		{"a.xlsx", "PK\x03\x04\x14\x00", []string{"a ZIP archive"}},

@@ -31,6 +31,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -289,9 +290,9 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 	check := func(name, root string, is bool) error {
 		switch {
 		case is:
-			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, name)
+			return cause.Mark(cause.IsInput, fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, name))
 		case !clear[root] && source.NewPlace(o.Store, root).Holds(o.Name):
-			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, root)
+			return cause.Mark(cause.IsInput, fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, root))
 		}
 		clear[root] = true
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -38,7 +39,7 @@ func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, 
 		has := func(n *meta.Node) bool { return n.Name == name }
 		i := slices.IndexFunc(file.Root.Children, has)
 		if i < 0 {
-			e := faults.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
+			e := faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none")).
 				WithHint("give a schema that has it, or leave the column out")
 			e.Err = quiet.Error{Err: fault.ErrNoColumn}
 			return nil, e

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -166,7 +167,7 @@ func spelled(o *keyscan.Options, logs []*source.File) ([]string, error) {
 			folded := strings.ToLower(field.Name)
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
-				return nil, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
+				return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name)).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
 			seen[folded] = spelling{field.Name, f.Name()}
@@ -199,7 +200,7 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 		}
 		got := opts.SchemaWith(f, cols)
 		differs := func(want, got string) error {
-			return faults.Mismatch(fault.At{File: f.Name()}, "schema", want, got).
+			return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name()}, "schema", want, got)).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
 		}
 		if !got.Equal(want) {
@@ -233,7 +234,7 @@ func sameDurations(columns []string, logs []*source.File) error {
 				if !ok {
 					seen[path] = origin{typ, f.Name()}
 				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
+					return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ)).
 						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -141,5 +142,5 @@ func (o Destination) checkParts(parts []Part) error {
 
 // sameName returns the error for two inputs whose outputs would have the same name.
 func (o Destination) sameName(one, other, name string) error {
-	return faults.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name)
+	return cause.Mark(cause.OutputPath, faults.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name))
 }

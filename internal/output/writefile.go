@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
@@ -158,7 +159,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *source.File, error) {
 	}
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
-			return nil, nil, faults.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
+			return nil, nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema))).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
 		}
 	}

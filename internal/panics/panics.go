@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -19,6 +20,7 @@ type recovered struct{ value any }
 
 func (r recovered) Error() string        { return fmt.Sprint(r.value) }
 func (r recovered) Is(target error) bool { return target == ErrRecovered }
+func (recovered) Cause() cause.Code      { return cause.Internal }
 
 // Recover turns a panic into a [fault.ErrCorrupt] error that wraps
 // [ErrRecovered]. It is used as

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // errLost means that another run has committed at the same time.
-var errLost = errors.New("another run has committed meanwhile")
+var errLost = cause.New(cause.Changed, "another run has committed meanwhile")
 
 // wait waits, unless the context ends before.
 func wait(ctx context.Context, d time.Duration) error {
@@ -219,7 +220,7 @@ func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 		if now[in.Input] || s.entry(in.Input) != nil {
 			continue
 		}
-		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, in.Input, quiet.Error{Err: storage.ErrAgain})
+		err := cause.Mark(cause.Workers, fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, in.Input, quiet.Error{Err: storage.ErrAgain}))
 		if r.dir.Of > 1 {
 			err = errors.Join(err, r.dir.removeManifest(ctx, planName(r.id, r.dir.Of)))
 		}

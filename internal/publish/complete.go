@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -50,9 +51,9 @@ func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err er
 		}
 		switch {
 		case noSuccessReason != "":
-			return c, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, noSuccessReason)
+			return c, cause.Mark(cause.NotCommitted, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, noSuccessReason))
 		case c.Runs == 0 && l.newest == 0:
-			return c, faults.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests)
+			return c, cause.Mark(cause.NotCommitted, faults.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests))
 		case c.Runs == 0:
 			return c, ErrDone
 		}
@@ -93,7 +94,7 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 		return 1, len(group), nil // the state is another one now
 	}
 	if noSuccessReason != "" {
-		return 0, 0, fmt.Errorf("%s: not committed: %s (run these first, or name their manifests, if they stand elsewhere)", d.Name, noSuccessReason)
+		return 0, 0, cause.Mark(cause.NotCommitted, fmt.Errorf("%s: not committed: %s (run these first, or name their manifests, if they stand elsewhere)", d.Name, noSuccessReason))
 	}
 	return 0, 0, nil
 }
@@ -104,7 +105,7 @@ func (l *listing) named(ctx context.Context, names []string) error {
 	for _, name := range names {
 		p := parsePartName(path.Base(name))
 		if p == nil {
-			return faults.Errorf("%s: not the name of a worker's manifest (want one as shard-RUN-00003-of-00016.json)", name)
+			return cause.Mark(cause.NotCommitted, faults.Errorf("%s: not the name of a worker's manifest (want one as shard-RUN-00003-of-00016.json)", name))
 		}
 		var err error
 		if p.part, err = l.dir.readPart(ctx, name); err != nil {

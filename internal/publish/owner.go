@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -32,7 +33,7 @@ import (
 
 var (
 	// ErrExists means that an output of another run is in the place of this one.
-	ErrExists = fmt.Errorf("the output exists%w", quiet.Error{Err: fs.ErrExist})
+	ErrExists = cause.Mark(cause.Exists, fmt.Errorf("the output exists%w", quiet.Error{Err: fs.ErrExist}))
 	// ErrDone means that the same run has finished before and its output is whole.
 	ErrDone = errors.New("already done")
 )
@@ -130,7 +131,7 @@ func (o *Owner) CheckTypes(name string, was []string) error {
 			if i := strings.LastIndexByte(before, ':'); i < 0 || before[:i] != now[:at] || before == now {
 				continue
 			}
-			e := faults.Mismatch(fault.At{File: name, Column: now[:at]}, "type of name=value directories", before[at+1:]+", with which the output was written", now[at+1:]).
+			e := faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: name, Column: now[:at]}, "type of name=value directories", before[at+1:]+", with which the output was written", now[at+1:])).
 				WithHint("give {HiveTypes %s}, or write elsewhere", before)
 			e.Err = ErrExists
 			return e

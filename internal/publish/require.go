@@ -1,9 +1,10 @@
 package publish
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 )
 
 // Require are conditions on an output; the zero value has none.
@@ -14,7 +15,7 @@ type Require struct {
 }
 
 // ErrRequire is wrapped by the error for an output that does not meet its conditions.
-var ErrRequire = errors.New("a requirement is not met")
+var ErrRequire = cause.New(cause.Gate, "a requirement is not met")
 
 // requireError lists the requirements that are not met.
 type requireError struct{ unmet []string }
@@ -25,6 +26,9 @@ func (e *requireError) Error() string {
 
 // Is makes errors.Is find ErrRequire.
 func (e *requireError) Is(target error) bool { return target == ErrRequire }
+
+// Cause returns the code of its cause.
+func (*requireError) Cause() cause.Code { return cause.Gate }
 
 // Check compares the conditions with what was counted. matched are bounds on the number
 // of IDs, of total, that have a row.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
@@ -67,7 +68,7 @@ func (d *Dir) merged(parts []*Part) (*mergedParts, error) {
 // agree returns an error unless two parts are of the same run.
 func (d *Dir) agree(a, b *Part) error {
 	if a.Run != b.Run || a.Of != b.Of || !a.Recipe.same(&b.Recipe) || a.Task.Digest != b.Task.Digest || a.Task.Inputs != b.Task.Inputs || a.Require != b.Require {
-		return faults.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others").
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others")).
 			WithHint("run all workers with the same inputs and options, and commit what they wrote to the same directory")
 	}
 	return nil
@@ -76,11 +77,11 @@ func (d *Dir) agree(a, b *Part) error {
 // joined adds what another worker has read of an input.
 func (d *Dir) joined(e *Entry, f Entry) error {
 	if e.Size != f.Size || e.Print != f.Print || e.Groups != f.Groups {
-		return faults.Mismatch(fault.At{File: f.Input}, "the input", "the same content for all workers", "different contents").
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: f.Input}, "the input", "the same content for all workers", "different contents")).
 			WithHint("run all workers again with {Force}, while the input does not change")
 	}
 	if f.Lo != e.Hi {
-		return faults.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi)).
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi))).
 			WithHint("run all workers again with {Force}")
 	}
 	e.Hi, e.Done, e.Cuts = f.Hi, max(e.Done, f.Done), append(e.Cuts, f.Lo)
@@ -101,18 +102,18 @@ func (d *Dir) covered(u *mergedParts) error {
 			inputs++
 		}
 		if e.Lo != 0 || e.Hi != e.Groups {
-			return faults.Mismatch(fault.At{File: e.Input}, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi)).
+			return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: e.Input}, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi))).
 				WithHint("run all workers again with {Force}")
 		}
 	}
 	if inputs != u.first.Task.Inputs {
-		return faults.Mismatch(fault.At{File: d.Name}, "inputs", fmt.Sprint(u.first.Task.Inputs), fmt.Sprint(inputs)).WithHint("run all workers again with {Force}")
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "inputs", fmt.Sprint(u.first.Task.Inputs), fmt.Sprint(inputs))).WithHint("run all workers again with {Force}")
 	}
 	for _, f := range u.files {
 		rows += f.Rows
 	}
 	if rows != u.counts.RowsOut {
-		return faults.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), fmt.Sprint(rows)).WithHint("run all workers again with {Force}")
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), fmt.Sprint(rows))).WithHint("run all workers again with {Force}")
 	}
 	return nil
 }
@@ -127,11 +128,11 @@ func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool
 		obj, ok := l.objects[f.Name]
 		switch {
 		case !ok:
-			return fmt.Errorf("%w%w", faults.Mismatch(at, "the file", "what a worker has written", "nothing").WithHint(again), quiet.Error{Err: errMissing})
+			return fmt.Errorf("%w%w", faults.Of(cause.Workers, faults.Mismatch(at, "the file", "what a worker has written", "nothing")).WithHint(again), quiet.Error{Err: errMissing})
 		case obj.Type != 0:
-			return faults.Mismatch(at, "the file", "a regular file", obj.Type.String()).WithHint(again)
+			return faults.Of(cause.Workers, faults.Mismatch(at, "the file", "a regular file", obj.Type.String())).WithHint(again)
 		case obj.Size != f.Bytes:
-			return faults.Mismatch(at, "bytes", fmt.Sprint(f.Bytes), fmt.Sprint(obj.Size)).WithHint(again)
+			return faults.Of(cause.Workers, faults.Mismatch(at, "bytes", fmt.Sprint(f.Bytes), fmt.Sprint(obj.Size))).WithHint(again)
 		}
 		f.Modified, f.Identity = millis(obj.ModTime), obj.Identity
 		if !verify {
@@ -142,7 +143,7 @@ func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool
 			return err
 		}
 		if rows != f.Rows {
-			return faults.Mismatch(at, "rows", fmt.Sprint(f.Rows), fmt.Sprint(rows)).WithHint(again)
+			return faults.Of(cause.Workers, faults.Mismatch(at, "rows", fmt.Sprint(f.Rows), fmt.Sprint(rows))).WithHint(again)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -404,7 +405,7 @@ func (r *Run) remains(ctx context.Context, entries []Entry) error {
 // disputed returns the error of a run whose place another one has taken. Another attempt
 // finds what that one has left to do.
 func (r *Run) disputed() error {
-	return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)%w", r.dir.Name, ErrExists, quiet.Error{Err: storage.ErrAgain})
+	return cause.Mark(cause.Workers, fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)%w", r.dir.Name, ErrExists, quiet.Error{Err: storage.ErrAgain}))
 }
 
 // allowed checks the requirements of a run with one worker before anything becomes visible.

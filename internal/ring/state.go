@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -131,7 +132,7 @@ func readHead(at fault.At, read func(uint64) ([]byte, error)) (h head, err error
 	v, n := binary.LittleEndian.Uint32(first[len(magic):]), binary.LittleEndian.Uint32(first[len(magic)+4:])
 	switch {
 	case string(first[:len(magic)]) != magic:
-		return h, faults.Mismatch(at, "kind of file", "a state of duplicates ("+magic+")", fmt.Sprintf("%q", first[:len(magic)])).
+		return h, faults.Of(cause.State, faults.Mismatch(at, "kind of file", "a state of duplicates ("+magic+")", fmt.Sprintf("%q", first[:len(magic)]))).
 			WithHint("name the file that holds one")
 	case v != version:
 		return h, faults.Unsupported(at, "version %d of a state; want %d", v, version).WithHint("use a newer version of bloomjoin")

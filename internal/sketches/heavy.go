@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/countmin"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -29,7 +30,7 @@ func (s *Sketch) HeavyIn(ctx context.Context, plan *builds.Plan, phi float64, o 
 		return nil, Report{}, err
 	}
 	if want, got := s.Classes(), filters.New(filters.Facts{Key: key}).KeyClasses(); !slices.Equal(want, got) {
-		return nil, Report{}, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(got, ", ")).
+		return nil, Report{}, faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "key class of the inputs", strings.Join(want, ", ")+" (the sketch)", strings.Join(got, ", "))).
 			WithHint("name the inputs that the sketch is of")
 	}
 	threshold := s.Threshold(phi)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -14,7 +15,7 @@ import (
 )
 
 // noun names sketches in errors.
-var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}", Typed: "a cast in {Key COL::TYPE}"}
+var noun = builds.Noun{One: "sketch", Many: "sketches", By: "{Union}", Typed: "its key cast, as COL::TYPE"}
 
 // Merge adds up sketches, which do not change. It merges partial ones of one build, in any order,
 // into the finished one or, with open, into a larger partial one, like builds.Merge. With union it
@@ -117,7 +118,7 @@ func alike(names []string, about []*Header, union bool) error {
 			if h.Spec.Params != about[0].Spec.Params {
 				options = "{Epsilon} and {Delta}"
 			}
-			return faults.Mismatch(fault.At{File: names[i]}, "counters", want+", as in "+names[0], got).
+			return faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: names[i]}, "counters", want+", as in "+names[0], got)).
 				WithHint("build one of them again, with the %s of the other", options)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/countmin"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -202,7 +203,7 @@ func (s *Sketch) Usable(at fault.At) error {
 		return errors.New("the sketch is empty (build or load one)")
 	}
 	if p := s.facts.Partial; p != nil {
-		return faults.Mismatch(at, "sketch", "a finished sketch", "a partial one, in which rows are missing").
+		return faults.Of(cause.Partial, faults.Mismatch(at, "sketch", "a finished sketch", "a partial one, in which rows are missing")).
 			WithHint("merge all partial sketches of the build first")
 	}
 	_, err := s.KeyOptions()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -115,10 +116,10 @@ func FormatByName(name string) dataset.Format {
 func notRows(name string, head []byte) error {
 	switch kind := sniff.Kind(head); kind {
 	case sniff.AFilter:
-		return faults.Mismatch(fault.At{File: name}, "the file", "rows", kind).
-			WithHint("give filters with {Filter} or {Match}, and the IDs they were built from with {IDs}")
+		return faults.Of(cause.NotData, faults.Mismatch(fault.At{File: name}, "the file", "rows", kind)).
+			WithHint("a filter is applied by scan and join, and combined with others by merge; here, name the files that it was built from")
 	case sniff.ASketch:
-		return faults.Mismatch(fault.At{File: name}, "the file", "rows", kind).WithHint("name the files that the sketch is of")
+		return faults.Of(cause.NotData, faults.Mismatch(fault.At{File: name}, "the file", "rows", kind)).WithHint("name the files that the sketch is of")
 	case "a bzip2 file", "an xz file", "an LZ4 file":
 		return faults.Unsupported(fault.At{File: name}, "%s; want gzip, zstd or no compression", kind).
 			WithHint("decompress it first")

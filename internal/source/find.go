@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -21,7 +22,7 @@ import (
 )
 
 // ErrNoData means that a file has no format that can be read.
-var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
+var ErrNoData = cause.New(cause.NotData, "neither a Parquet nor an Arrow file")
 
 // Find opens the entries, the files that one name stands for. A file in a directory is data,
 // or has a name that is never data, or is an error: a file of unknown format, or with damaged
@@ -206,7 +207,7 @@ func (o *Opening) Rebase(e storage.Object) (_ storage.Object, root string, err e
 			return e, root, nil
 		}
 	}
-	return e, root, faults.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
+	return e, root, cause.Mark(cause.OutputPath, faults.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base))
 }
 
 // cleanDir returns the path of a directory with slashes, the last of them at its end.

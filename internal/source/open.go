@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -165,7 +166,7 @@ func openStdin(opts Opening) (*File, error) {
 		}
 		return f, err
 	case dataset.Parquet, dataset.ArrowFile:
-		return nil, faults.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format).
+		return nil, faults.Of(cause.NotData, faults.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format)).
 			WithHint("name the file instead")
 	}
 	if err := notRows(f.name, head[:n]); err != nil {
@@ -173,10 +174,10 @@ func openStdin(opts Opening) (*File, error) {
 	}
 	if !opts.Text {
 		if n == 0 {
-			return nil, faults.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "nothing").
+			return nil, faults.Of(cause.NotData, faults.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "nothing")).
 				WithHint("check that the program that writes it has not failed")
 		}
-		e := faults.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "something else")
+		e := faults.Of(cause.NotData, faults.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "something else"))
 		return nil, e.WithHint("name a Parquet or Arrow file, or write one with DuckDB or pyarrow: see " + stdinGuide)
 	}
 	if f.format = opts.TextFormat; f.format == "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -147,7 +148,7 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 		}
 		v, ok := hive.Value(p, f.hive.Columns[i].Type)
 		if !ok { // the type was found without this file
-			return nil, faults.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text)).
+			return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text))).
 				WithHint("give the column another type with {HiveTypes}")
 		}
 		c, err := arrowparquet.NewConstant(p.Name, v)
@@ -198,7 +199,7 @@ func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.
 		if p.Null {
 			want = "NULL"
 		}
-		return faults.Mismatch(fault.At{File: f.name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got).
+		return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got)).
 			WithHint("use {Hive off} if the directory means something else")
 	}
 	value, ok := hive.Value(p, take.PlainType(field.Type))

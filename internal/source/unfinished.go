@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -227,7 +228,7 @@ func (u unfinishedIn) check(ctx context.Context, l *looks) error {
 	if err != nil || why == "" || u.apart(ctx, l, &d) {
 		return err
 	}
-	return faults.Errorf("%s/: this output is not whole: %s (finish or commit the run; {Uncommitted} reads what is there)", near(u.dir), why)
+	return cause.Mark(cause.Unfinished, faults.Errorf("%s/: this output is not whole: %s (finish or commit the run; {Uncommitted} reads what is there)", near(u.dir), why))
 }
 
 // apart reports whether what is read is one name=value directory of the output, which is

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
@@ -152,8 +153,8 @@ func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) e
 			continue
 		}
 		if !slices.EqualFunc(fields, got, func(x, y arrow.Field) bool { return sameColumn(x, y, ignoreCase) }) {
-			return faults.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
-				fmt.Sprintf("%v as in %s", fields, files[0].Name()), fmt.Sprint(got)).
+			return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
+				fmt.Sprintf("%v as in %s", fields, files[0].Name()), fmt.Sprint(got))).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {

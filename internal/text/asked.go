@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -29,7 +30,7 @@ func ask(rc io.ReadCloser, name string, format Format, memory int64) (asked, err
 	}
 	if s.encoding != "" { // rows are answered as they are
 		_ = s.close()
-		return asked{}, faults.Unsupported(in.at, "text in %s; want UTF-8", s.encoding).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
+		return asked{}, faults.Of(cause.Encoding, faults.Unsupported(in.at, "text in %s; want UTF-8", s.encoding)).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
 	}
 	l, err := newLines(s, in.opts.lineBytes(), false)
 	if err != nil {

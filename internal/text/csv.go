@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -194,7 +195,7 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 				return nil, err
 			}
 			if line, err = r.l.read(); err == io.EOF {
-				return nil, faults.Corrupt(opened, "a quote that is not closed").WithHint(quoteHint)
+				return nil, faults.Of(cause.BadLine, faults.Corrupt(opened, "a quote that is not closed")).WithHint(quoteHint)
 			} else if err != nil {
 				return nil, err
 			}
@@ -224,7 +225,7 @@ func (r *csvRows) afterQuote(c byte) error {
 // quoteError returns an error about the current line. Such a line cannot be
 // skipped, because the end of its row is unknown.
 func (r *csvRows) quoteError(what string) error {
-	return faults.Corrupt(r.l.at, "%s", what).WithHint(quoteHint)
+	return faults.Of(cause.BadLine, faults.Corrupt(r.l.at, "%s", what)).WithHint(quoteHint)
 }
 
 const quoteHint = "write a field with quotes or line ends in quotes, and each quote within it twice"
@@ -233,9 +234,9 @@ func headerError(at fault.At, o *Options, err error) error {
 	if err == io.EOF {
 		at.Line = 0
 		if o.NoHeader {
-			return faults.Corrupt(at, "no row, so no number of columns").WithHint("leave the file out")
+			return faults.Of(cause.Header, faults.Corrupt(at, "no row, so no number of columns")).WithHint("leave the file out")
 		}
-		return faults.Corrupt(at, "no row, not even one of column names").WithHint("write the names as the first line")
+		return faults.Of(cause.Header, faults.Corrupt(at, "no row, not even one of column names")).WithHint("write the names as the first line")
 	}
 	return err
 }
@@ -249,13 +250,13 @@ func (h *header) check(at fault.At) error {
 	for i, n := range h.names {
 		i = h.position(i)
 		if !utf8.ValidString(n) {
-			return faults.Corrupt(at, "the name of column %d is not UTF-8", i+1).WithHint("name its encoding, as in {Encoding latin1}")
+			return faults.Of(cause.Encoding, faults.Corrupt(at, "the name of column %d is not UTF-8", i+1)).WithHint("name its encoding, as in {Encoding latin1}")
 		}
 		if n == "" {
-			return faults.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line; if that has no names, add {NoHeader}")
+			return faults.Of(cause.Header, faults.Corrupt(at, "column %d has no name", i+1)).WithHint("name every column in the first line; if that has no names, add {NoHeader}")
 		}
 		if seen[n] {
-			return faults.Corrupt(at, "two columns have the same name").WithHint("rename one of them in the first line; if that has no names, add {NoHeader}")
+			return faults.Of(cause.Header, faults.Corrupt(at, "two columns have the same name")).WithHint("rename one of them in the first line; if that has no names, add {NoHeader}")
 		}
 		seen[n] = true
 	}
@@ -268,7 +269,7 @@ func checkEnd(at fault.At, names []byte) error {
 	if bytes.IndexByte(names, '\r') < 0 {
 		return nil
 	}
-	return faults.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("make all lines end alike")
+	return faults.Of(cause.Header, faults.Corrupt(at, "a CR without LF within the column names, in an input with LF")).WithHint("make all lines end alike")
 }
 
 // checkWidth compares the number of a row's fields with that of the names.
@@ -276,7 +277,7 @@ func checkWidth(at fault.At, got, want int) error {
 	if got == want {
 		return nil
 	}
-	e := faults.Corrupt(at, "number of fields in a row")
+	e := faults.Of(cause.BadLine, faults.Corrupt(at, "number of fields in a row"))
 	_ = faults.Wanted(e, fmt.Sprint(want), fmt.Sprint(got))
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)

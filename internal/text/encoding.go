@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -62,12 +63,12 @@ func (s *stream) convert(given string) error {
 	mark, n := markOf(head)
 	switch {
 	case mark == "utf-32":
-		return faults.Unsupported(s.at, "text in UTF-32").WithHint("convert it: iconv -f UTF-32 -t UTF-8")
+		return faults.Of(cause.Encoding, faults.Unsupported(s.at, "text in UTF-32")).WithHint("convert it: iconv -f UTF-32 -t UTF-8")
 	case mark == "" && given == UTF16 && len(head) > 0:
-		return faults.Corrupt(s.at, "UTF-16 without a byte order mark").
+		return faults.Of(cause.Encoding, faults.Corrupt(s.at, "UTF-16 without a byte order mark")).
 			WithHint("name the byte order: {Encoding utf-16le}, as Windows writes it, or {Encoding utf-16be}")
 	case mark != "" && given != "" && given != mark && !(given == UTF16 && mark != UTF8):
-		return faults.Mismatch(s.at, "the byte order mark", given, mark).WithHint("leave {Encoding} out: the mark says how the text is written")
+		return faults.Of(cause.Encoding, faults.Mismatch(s.at, "the byte order mark", given, mark)).WithHint("leave {Encoding} out: the mark says how the text is written")
 	}
 	s.marked = mark != UTF8 && mark != "" && given == ""
 	encoding := cmp.Or(mark, given)
@@ -121,7 +122,7 @@ func (c *converter) fill() {
 	}
 	if what != "" {
 		c.at.Line = c.lines + bytes.Count(c.buf, []byte("\n")) + 1
-		e := faults.Corrupt(c.at, "%s of %s", what, c.encoding)
+		e := faults.Of(cause.Encoding, faults.Corrupt(c.at, "%s of %s", what, c.encoding))
 		if c.err = e.WithHint("name the encoding in which the text was written"); c.encoding == Latin1 {
 			c.err = e.WithHint("if it was written on Windows, use {Encoding windows-1252}")
 		}
@@ -171,7 +172,7 @@ func (c *converter) utf16() (used int, wrong string) {
 
 // notUTF8 returns the error for text in UTF-16 that has no byte order mark.
 func notUTF8(at fault.At, encoding string) error {
-	return faults.Unsupported(at, "text in %s without a byte order mark", encoding).
+	return faults.Of(cause.Encoding, faults.Unsupported(at, "text in %s without a byte order mark", encoding)).
 		WithHint("name the encoding: {Encoding %s}", strings.ToLower(encoding))
 }
 

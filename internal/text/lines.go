@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
@@ -77,7 +78,7 @@ func (l *lines) lookAt(text []byte) {
 	l.look -= len(text)
 	if len(text) > 0 && bytes.IndexByte(text, 0) >= 0 {
 		l.buf, l.seen = l.buf[:l.from], l.from
-		l.err = faults.Unsupported(l.s.at, "binary data, not text").
+		l.err = faults.Of(cause.LooksLike, faults.Unsupported(l.s.at, "binary data, not text")).
 			WithHint("if it is compressed, take the compression off; only gzip and zstd are read")
 	}
 }
@@ -167,7 +168,7 @@ func (l *lines) toLF(text []byte) {
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
 		at := l.at
 		at.Line += bytes.Count(l.buf[l.from:len(l.buf)-len(text)], []byte("\n")) + bytes.Count(text[:i], []byte("\r")) + 1
-		l.err = faults.Corrupt(at, "a line that ends with LF, after others that end with CR").WithHint("make all lines end alike")
+		l.err = faults.Of(cause.BadLine, faults.Corrupt(at, "a line that ends with LF, after others that end with CR")).WithHint("make all lines end alike")
 		return
 	}
 	for i, c := range text {
@@ -312,7 +313,7 @@ func (l *lines) tooLong(at fault.At) error {
 	if l.budget > 0 {
 		return faults.Memory(at, "a line", int64(l.max)+1, l.budget, lineShare)
 	}
-	return faults.Unsupported(at, "a line of more than %s", show.Size(int64(l.max))).WithHint("check that the file has the format that its name says")
+	return faults.Of(cause.BadLine, faults.Unsupported(at, "a line of more than %s", show.Size(int64(l.max)))).WithHint("check that the file has the format that its name says")
 }
 
 // idLines reads one ID per line.

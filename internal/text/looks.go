@@ -11,6 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // headBytes is the number of bytes at the start of an input that are inspected to
@@ -52,7 +54,7 @@ func (h head) check(at fault.At, column string) error {
 		what, hint = form.header()
 	}
 	hint += "; if it is an ID, {TextFormat lines}"
-	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
+	return faults.Of(cause.LooksLike, &fault.Error{Kind: fault.ErrMismatch, At: at, What: what, Want: "one ID a line", Hint: hint})
 }
 
 // json returns a message and a hint if the input starts with JSON.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -103,7 +104,7 @@ func (r *ndjson) has(path []string) bool {
 func (r *ndjson) badNested(n innerColumn, what string) error {
 	at := r.at
 	at.Column = n.path.Flat()
-	return &badLine{fault: faults.Corrupt(at, "%s", what), confined: true}
+	return &badLine{fault: faults.Of(cause.BadLine, faults.Corrupt(at, "%s", what)), confined: true}
 }
 
 // only returns the value of a key of an object, nil if it has none. once is false if it has two.
@@ -244,10 +245,10 @@ func (r *ndjson) object(line []byte) error {
 	r.keys = r.keys[:0]
 	line = bytes.Trim(line, " \t\r")
 	if !utf8.Valid(line) {
-		return &badLine{fault: faults.Corrupt(r.at, "JSON that is not UTF-8").WithHint("name its encoding, as in {Encoding latin1} or {Encoding windows-1252}"), confined: true}
+		return &badLine{fault: faults.Of(cause.Encoding, faults.Corrupt(r.at, "JSON that is not UTF-8")).WithHint("name its encoding, as in {Encoding latin1} or {Encoding windows-1252}"), confined: true}
 	}
 	if !json.Valid(line) || line[0] != '{' {
-		return &badLine{fault: faults.Corrupt(r.at, "not one JSON object"), confined: true}
+		return &badLine{fault: faults.Of(cause.BadLine, faults.Corrupt(r.at, "not one JSON object")), confined: true}
 	}
 	for s := (scanner{line, 1}); s.more(); {
 		key, ok := unquote(s.value())
@@ -257,12 +258,12 @@ func (r *ndjson) object(line []byte) error {
 			_, ok = unquote(raw)
 		}
 		if !ok {
-			return &badLine{fault: faults.Corrupt(r.at, "half a surrogate pair in a JSON string"), confined: true}
+			return &badLine{fault: faults.Of(cause.BadLine, faults.Corrupt(r.at, "half a surrogate pair in a JSON string")), confined: true}
 		}
 		if !r.set(key, raw) {
 			at := r.at
 			at.Column = string(key)
-			return &badLine{fault: faults.Corrupt(at, "a key that stands twice in an object"), confined: true}
+			return &badLine{fault: faults.Of(cause.BadLine, faults.Corrupt(at, "a key that stands twice in an object")), confined: true}
 		}
 	}
 	return r.descend()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -118,7 +119,7 @@ func (o *Objects) Value(p int) (text []byte, ok bool, err error) {
 			return nil, false, nil
 		}
 		if raw[0] != '{' {
-			return nil, false, faults.Mismatch(o.at(path), "a path into a value", "an object", "something else").WithHint("name the value itself")
+			return nil, false, faults.Of(cause.NoColumn, faults.Mismatch(o.at(path), "a path into a value", "an object", "something else")).WithHint("name the value itself")
 		}
 		if raw, err = o.member(path, raw, name); err != nil {
 			return nil, false, err
@@ -127,7 +128,7 @@ func (o *Objects) Value(p int) (text []byte, ok bool, err error) {
 	path.seen = path.seen || raw != nil
 	if raw != nil && raw[0] == '"' {
 		if _, ok := unquote(raw); !ok {
-			return nil, false, faults.Corrupt(o.at(path), "half a surrogate pair in a JSON string")
+			return nil, false, faults.Of(cause.BadLine, faults.Corrupt(o.at(path), "half a surrogate pair in a JSON string"))
 		}
 	}
 	text, ok = textOf(raw)
@@ -159,8 +160,8 @@ func (o *Objects) at(path *objectPath) fault.At {
 
 func (o *Objects) collision(path *objectPath) error {
 	if o.ignoreCase {
-		return faults.Corrupt(o.at(path), "a key that stands twice in an object if case is ignored").
+		return faults.Of(cause.BadLine, faults.Corrupt(o.at(path), "a key that stands twice in an object if case is ignored")).
 			WithHint("leave {IgnoreCase} out, and name the key as it is spelled")
 	}
-	return faults.Corrupt(o.at(path), "a key that stands twice in an object").WithHint("write each key of an object once")
+	return faults.Of(cause.BadLine, faults.Corrupt(o.at(path), "a key that stands twice in an object")).WithHint("write each key of an object once")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
@@ -192,8 +193,9 @@ func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) b
 	}
 	at := p.at
 	at.Column, at.Line = name, p.rows.line(c)
-	e := &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
+	e := faults.Of(cause.BadValue, &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want})
 	if want == wantText {
+		_ = faults.Of(cause.Encoding, e)
 		e.What, e.Hint = "text in another encoding", bytesHint
 	}
 	if v, _ := p.rows.value(c); strings.HasPrefix(strings.TrimPrefix(string(want), "u"), "int") && bytes.IndexByte(v, '.') >= 0 {
@@ -336,7 +338,7 @@ func (in *input) Judge(groups []int) error {
 	if len(all.bad.First) > 0 {
 		at.Line = all.bad.First[0]
 	}
-	e := faults.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", all.bad.Lines, all.bad.Lines+all.good))
+	e := faults.Of(cause.BadValue, faults.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", all.bad.Lines, all.bad.Lines+all.good)))
 	e.Want = "at most half of them with {SkipBad}"
 	e.Hint = "check the format, with {TextFormat}, the type, with {Types}, and the encoding, with {Encoding}"
 	if all.parses != nil && in.opts.Format == Lines && at.Line == 1 {

@@ -72,6 +72,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -256,7 +257,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 		opts.Format = f
 	}
 	if opts.Encoding != "" && !slices.Contains(Encodings(), opts.Encoding) {
-		return nil, faults.Unsupported(at, "text in %s", opts.Encoding)
+		return nil, faults.Of(cause.Encoding, faults.Unsupported(at, "text in %s", opts.Encoding))
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.NewGoAllocator()
@@ -381,13 +382,13 @@ func (in *input) doubtOf(binary bool) error {
 	first.Line = 1
 	switch {
 	case binary && in.marked:
-		return faults.Mismatch(in.at, "IDs of type binary", "any bytes", "a byte order mark of UTF-16").
+		return faults.Of(cause.Encoding, faults.Mismatch(in.at, "IDs of type binary", "any bytes", "a byte order mark of UTF-16")).
 			WithHint("if they are text, add {Encoding utf-16}; if not, put an empty line first")
 	case binary && in.cr:
-		return faults.Mismatch(in.at, "IDs of type binary", "lines that end with LF", "CR and no LF").
+		return faults.Of(cause.BadLine, faults.Mismatch(in.at, "IDs of type binary", "lines that end with LF", "CR and no LF")).
 			WithHint("make each line end with LF")
 	case !binary && in.doubt:
-		return faults.Mismatch(first, "one ID or several", "lines that end alike", "CR within the only line that ends with LF").
+		return faults.Of(cause.BadLine, faults.Mismatch(first, "one ID or several", "lines that end alike", "CR within the only line that ends with LF")).
 			WithHint("make each line end with LF")
 	}
 	return nil
@@ -525,7 +526,7 @@ func (in *input) fromStart(hi int) (*pass, error) {
 	}
 	if !slices.Equal(p.rows.columns(), in.columns) {
 		p.close()
-		return nil, faults.Mismatch(in.at, "the columns have changed since the input was opened", "", "")
+		return nil, faults.Of(cause.Changed, faults.Mismatch(in.at, "the columns have changed since the input was opened", "", ""))
 	}
 	return p, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -194,9 +195,9 @@ func refuse(at fault.At, t *test, typ columnType, of arrow.DataType) error {
 		return faults.Unsupported(at, "a condition other than IS NULL on values of type %s", of).
 			WithHint("test IS NULL or IS NOT NULL")
 	case t.op == testBool && typ.kind != kindBool:
-		return faults.Mismatch(at, "condition: the column without a comparison", "booleans", got).WithHint("compare it with a literal, or test IS NOT NULL")
+		return faults.Of(cause.Misfit, faults.Mismatch(at, "condition: the column without a comparison", "booleans", got)).WithHint("compare it with a literal, or test IS NOT NULL")
 	case t.op == testLike && typ.kind != kindString:
-		return faults.Mismatch(at, "condition: LIKE", "strings", got).WithHint("compare it by =, < or >")
+		return faults.Of(cause.Misfit, faults.Mismatch(at, "condition: LIKE", "strings", got)).WithHint("compare it by =, < or >")
 	}
 	return nil
 }

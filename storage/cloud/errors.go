@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -64,6 +65,19 @@ func (f *failure) Unwrap() []error {
 	return errs
 }
 
+// Cause returns the code of its cause; empty: the errors that it wraps have one.
+func (f *failure) Cause() cause.Code {
+	switch {
+	case f.missing(), f.wrongRegion(), f.unknownHost():
+		return cause.NoObject
+	case f.expired(), f.noCredentials():
+		return cause.Credentials
+	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
+		return cause.Denied
+	}
+	return ""
+}
+
 // Error returns the place, the problem in a few words, and the service's message.
 func (f *failure) Error() string {
 	what, _ := f.words()
@@ -82,7 +96,7 @@ func (f *failure) report() error {
 func (f *failure) said() string {
 	switch {
 	case f.status < 300: // an answer with other bytes than requested, or none
-		return address.Redact(cause(f.err).Error())
+		return address.Redact(innermost(f.err).Error())
 	case f.code == "" && f.text == "":
 		return fmt.Sprintf("%d %s", f.status, http.StatusText(f.status))
 	}
@@ -95,8 +109,8 @@ func (f *failure) said() string {
 	return strings.Join(parts, " ")
 }
 
-// cause returns the innermost error, which is the most specific and shortest.
-func cause(err error) error {
+// innermost returns the innermost error, which is the most specific and shortest.
+func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		var op *net.OpError

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -327,6 +328,9 @@ func (e *rivalError) Error() string {
 }
 
 func (e *rivalError) Unwrap() []error { return []error{e.err, storage.ErrAgain} }
+
+// Cause returns the code of its cause.
+func (*rivalError) Cause() cause.Code { return cause.Workers }
 
 // refused reports whether a condition of a request was not met.
 func refused(err error) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
@@ -106,8 +107,8 @@ func (a *Pages) misfit(p *parquet.Page, err error) error {
 	if w.foreign {
 		return faults.Corrupt(at, "a value outside the range of its type, %s", &w.from)
 	}
-	return faults.Mismatch(at, "a value does not fit the output's schema",
-		"one within the range of "+w.to.String(), fmt.Sprintf("one of %s outside it", &w.from)).
+	return faults.Of(cause.Schemas, faults.Mismatch(at, "a value does not fit the output's schema",
+		"one within the range of "+w.to.String(), fmt.Sprintf("one of %s outside it", &w.from))).
 		WithHint("write to a directory, where each file keeps its own types")
 }
 

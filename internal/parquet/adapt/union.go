@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -119,8 +120,8 @@ func Covers(schema []meta.Element, f *parquet.File, droppable []string) error {
 		if have, err := root.named(c.Name); err != nil {
 			return err
 		} else if have == nil {
-			return faults.Mismatch(fault.At{File: f.Name, Column: c.Name}, "the given schema has no such column",
-				"one of "+root.names(), c.describe()).
+			return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name, Column: c.Name}, "the given schema has no such column",
+				"one of "+root.names(), c.describe())).
 				WithHint("give a schema that has it, or name the columns to keep")
 		}
 		if err := known(c, f.Name, []string{c.Name}); err != nil {
@@ -181,7 +182,7 @@ func (u *unifier) at() fault.At {
 
 // conflict returns the error for a column whose versions cannot be united.
 func (u *unifier) conflict(what, file, want, got string) error {
-	return faults.Mismatch(u.at(), what, want+" as in "+file, got).
+	return faults.Of(cause.Schemas, faults.Mismatch(u.at(), what, want+" as in "+file, got)).
 		WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 }
 
@@ -372,7 +373,7 @@ func (u *unifier) elements(out []meta.Element, c, parent *column) ([]meta.Elemen
 	if len(c.types) > 0 {
 		t, ok := widest(c.types)
 		if !ok { // cannot happen: each pair of types has a common type, and therefore all do
-			return nil, faults.Mismatch(fault.At{Column: e.Name}, "the column's type", "a common type with "+c.types[0].String(), "none")
+			return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{Column: e.Name}, "the column's type", "a common type with "+c.types[0].String(), "none"))
 		}
 		from := t.elem
 		e.Type, e.TypeLength = from.Type, from.TypeLength

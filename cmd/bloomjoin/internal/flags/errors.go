@@ -2,12 +2,14 @@ package flags
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 )
 
 // CheckCommand returns an error if args start with an unknown command. The error
@@ -26,7 +28,7 @@ func CheckCommand(cmd *cobra.Command, args []string) error {
 	if near := words.Meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return Usagef("unknown command %s (%s)", args[0], hint)
+	return cause.Mark(cause.UnknownName, Usagef("unknown command %s (%s)", args[0], hint))
 }
 
 // SomeArguments returns the argument check of a command that needs at least one
@@ -36,7 +38,7 @@ func SomeArguments(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return Usagef("no %s given (usage: %s)", what, UseLine(cmd))
+		return Required("no %s given (usage: %s)", what, UseLine(cmd))
 	}
 }
 
@@ -61,7 +63,7 @@ func Error(cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &unknown):
-		return unknownFlag(cmd, unknown)
+		return cause.Mark(cause.UnknownName, unknownFlag(cmd, unknown))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		want := map[string]string{
@@ -75,7 +77,7 @@ func Error(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		f := missing.GetFlag()
 		value, _ := Value(f)
-		return Usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
+		return Required("--%s needs a value: --%s %s", f.Name, f.Name, value)
 	}
 	return Usagef("%w (%s)", err, listsFlags(cmd))
 }
@@ -92,14 +94,18 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		return Usagef("unknown flag -%s (%s)", name, lists)
 	}
 	// The key columns are --key of one input and --on of two. Other tools have other words.
-	if other := map[string]string{"key": "on", "on": "key", "how": "type", "left-on": "on", "select": "columns", "out": "output"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
+	if other := map[string]string{"key": "on", "on": "key", "how": "type", "left-on": "on", "select": "columns", "out": "output", "sep": "delimiter", "limit": "head"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
 		return Usagef("unknown flag --%s (did you mean --%s?)", name, other)
 	}
 	if owners := commandsWith(cmd.Root(), name); len(owners) > 0 {
 		return Usagef("unknown flag --%s (it belongs to %s; %s)", name, strings.Join(owners, ", "), lists)
 	}
 	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			names = append(names, f.Name)
+		}
+	})
 	if near := words.Meant(name, names); near != "" {
 		return Usagef("unknown flag --%s (did you mean --%s?)", name, near)
 	}
@@ -123,6 +129,22 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 		}
 	}
 	return names
+}
+
+// Owner returns a function that returns the command that has a flag which cmd lacks, and that an
+// error of cmd names: bloomjoin build if that has it. It returns nothing for flags of cmd, and for
+// --force, which the error of a commit names for the runs of the workers.
+func Owner(cmd *cobra.Command) func(flag string) string {
+	return func(flag string) string {
+		owners := commandsWith(cmd.Root(), flag)
+		if cmd.Flag(flag) != nil || flag == "force" || len(owners) == 0 {
+			return ""
+		}
+		if build := "bloomjoin build"; slices.Contains(owners, build) {
+			return build
+		}
+		return owners[0]
+	}
 }
 
 // RightForm returns the command line with its first argument moved to the missing

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 )
 
@@ -150,7 +151,11 @@ func taskIndex(flag string, n uint32, set []scheduler) (index uint32, err error)
 // ParseShard parses --shard.
 func ParseShard(s string) (dataset.Shard, error) {
 	if rest, ok := strings.CutPrefix(s, "auto"); ok {
-		return autoShard(s, rest)
+		shard, err := autoShard(s, rest)
+		if err != nil {
+			err = cause.Mark(cause.ArrayJob, err)
+		}
+		return shard, err
 	}
 	shard, err := dataset.ParseShard(s)
 	if err != nil {

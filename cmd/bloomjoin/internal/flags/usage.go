@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 )
 
 // UsageError reports wrong usage, detected before any input was opened.
@@ -20,9 +21,17 @@ type UsageError struct{ error }
 // Unwrap returns the error as it was made.
 func (e UsageError) Unwrap() error { return e.error }
 
+// Cause returns the code of wrong usage that has none of its own.
+func (UsageError) Cause() cause.Code { return cause.Usage }
+
 // Usagef returns a usage error, formatted as by fmt.Errorf.
 func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Errorf(format, args...)}
+}
+
+// Required returns the error for something that is missing.
+func Required(format string, args ...any) error {
+	return cause.Mark(cause.Required, Usagef(format, args...))
 }
 
 // OneOf returns a usage error if the value of a flag is not one of words.

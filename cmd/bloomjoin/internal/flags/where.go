@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
@@ -50,11 +51,11 @@ func (o *Where) Fill(open *source.Opening, keys *Keys) (err error) {
 	}
 	for _, s := range o.given { // each by itself: brackets of one must not close those of another
 		if o.cond, err = where.Parse(s); err != nil {
-			return Usagef("--where: %w", err)
+			return cause.Mark(cause.Condition, Usagef("--where: %w", err))
 		}
 	}
 	if o.cond, err = where.Parse(o.String()); err != nil {
-		return Usagef("--where: %w", err)
+		return cause.Mark(cause.Condition, Usagef("--where: %w", err))
 	}
 	open.Where, open.IgnoreCase = o.String(), keys.IgnoreCase
 	open.Excluded = func(string) { o.Excluded++ }

@@ -6,12 +6,14 @@ package help
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/causes"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
@@ -20,8 +22,8 @@ import (
 // Command returns the command help, which prints the help of another, lists, or a guide.
 func Command(s *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND | TOPIC | flags | topics]",
-		Short: "Print the help of a command, or a guide",
+		Use:   "help [COMMAND | TOPIC | CODE | flags | topics]",
+		Short: "Print the help of a command, a guide, or what an error means",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			switch {
 			case len(args) == 0:
@@ -38,6 +40,8 @@ func Command(s *session.Session) *cobra.Command {
 				return s.Page(cmd.Context(), "Flags of all commands:\n"+groups(cmd.Root().PersistentFlags(), s.LineWidth()))
 			case slices.Equal(args, []string{"topics"}), slices.Equal(args, []string{guideWord}):
 				return s.Page(cmd.Context(), listTopics(s.LineWidth()))
+			case len(args) == 1 && causes.IsCode(args[0]):
+				return explain(s, args[0])
 			case err == nil && of.HasParent() || len(args) == 0:
 				of.InitDefaultHelpFlag()
 				return of.Help()
@@ -49,6 +53,21 @@ func Command(s *session.Session) *cobra.Command {
 			return s.Page(cmd.Context(), Text(page, s.LineWidth()))
 		},
 	}
+}
+
+// explain prints what an error's code means.
+func explain(s *session.Session, code string) error {
+	c, ok := causes.Find(code)
+	if !ok {
+		return flags.Usagef("no error has the code %s (there are%s)", code, causes.Near(code))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", c.Code, c.Title)
+	for _, p := range c.Parts() {
+		fmt.Fprintf(&b, "\n%s\n%s", p[0], words.Fold("  ", "  ", strings.ReplaceAll(p[1], "`", ""), s.LineWidth()))
+	}
+	_, err := io.WriteString(s.Stdout, b.String())
+	return err
 }
 
 // Of returns the help of a command in lines of a width. all is with --help-all.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -17,8 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
-	"github.com/bloomjoin/bloomjoin/internal/inputs"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -34,6 +33,7 @@ const (
 
 // Run calls do for a command line, ends the session, and returns the exit code.
 func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, do func(ctx context.Context) error) int {
+	start := time.Now()
 	ctx, cancel := untilSignal(context.Background())
 	defer cancel(nil)
 	c.cancel, c.started = cancel, time.Now()
@@ -56,19 +56,36 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 		return ExitDone
 	}
 	said := c.explain(err)
-	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
-		said = cause
+	if by := context.Cause(ctx); by != nil && (errors.Is(err, context.Canceled) || errors.Is(err, by)) {
+		said = by
 	}
-	code := exitCode(ctx, err)
-	if code == ExitTryAgain {
-		said = fmt.Errorf("%w%s", said, passes(err))
+	f := failureOf(ctx, err)
+	switch {
+	case f.Code == cause.DiskFull:
+		said = fmt.Errorf("%w (free some space, then run it again)", said)
+	case f.ExitCode == ExitTryAgain:
+		said = fmt.Errorf("%w (this may pass: run it again)", said)
+	case f.Code == cause.NoAccess:
+		said = fmt.Errorf("%w (check who may read or write it)", said)
 	}
-	c.logError(code, err, words.Error(said))
-	return code
+	f.Message = words.Error(said)
+	if c.owner != nil {
+		f.Message = words.ErrorOf(said, c.owner)
+	}
+	c.logError(f)
+	c.reportFailure(start, f)
+	return f.ExitCode
+}
+
+// failureOf returns what machines learn of an error, without its text.
+func failureOf(ctx context.Context, err error) failure {
+	exit := exitCode(ctx, err)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoFiles)
+	return failure{ExitCode: exit, Class: classOf(exit, err), Code: codeOf(ctx, exit, err), NotFound: missing}
 }
 
 // errInternal reports a panic.
-var errInternal = errors.New("internal error")
+var errInternal = cause.New(cause.Internal, "internal error")
 
 // guarded turns a panic, which is always a bug, into an error, so that unfinished
 // outputs are removed.
@@ -95,37 +112,21 @@ func exitCode(ctx context.Context, err error) int {
 			return exitSignal + int(by.Signal)
 		}
 		return exitSignal + int(syscall.SIGINT)
-	case passing(err):
+	case cause.Passes(err):
 		return ExitTryAgain
-	case errors.Is(err, output.ErrRequire):
+	case cause.Of(err) == cause.Gate:
 		return ExitGate
 	}
 	return ExitFailed
 }
 
-// passes returns the hint for an error that may not recur.
-func passes(err error) string {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return " (free some space, then run it again)"
+// codeOf returns the code of the cause of an error that ends the command with an exit code.
+func codeOf(ctx context.Context, exit int, err error) cause.Code {
+	switch {
+	case exit > exitSignal:
+		return cause.Interrupted
+	case exit == ExitFailed && errors.Is(context.Cause(ctx), ErrClosed):
+		return cause.Closed
 	}
-	return " (this may pass: run it again)"
-}
-
-// passing reports whether the cause of an error may not recur: a full disk, the
-// network, an interruption of storage.
-func passing(err error) bool {
-	if errors.Is(err, inputs.ErrOutdated) { // until the inputs are listed again
-		return false
-	}
-	for _, e := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
-		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,
-		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, storage.ErrChanged, storage.ErrAgain,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
+	return cause.Of(err)
 }

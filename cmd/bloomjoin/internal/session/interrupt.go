@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 )
 
 // signalError reports the signal that interrupted the command.
@@ -45,7 +47,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc)
 
 // ErrClosed reports that the reader of standard output has closed it. It is also the cause
 // of the context that [Session.WatchReader] cancels.
-var ErrClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
+var ErrClosed = cause.Mark(cause.Closed, fmt.Errorf("standard output was closed (%w)", syscall.EPIPE))
 
 // WatchReader ends the run as soon as the reader of standard output has gone, if the data
 // goes there. Writes would notice it, too, but a run may read for hours until it writes the

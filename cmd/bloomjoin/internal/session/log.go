@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Values of --log-format.
@@ -73,13 +72,22 @@ func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
 }
 
+// failure is the error that ends the command, as machines see it.
+type failure struct {
+	ExitCode int        `json:"exit_code"`
+	Class    string     `json:"class"`
+	Code     cause.Code `json:"code"` // of the cause, see bloomjoin help
+	Message  string     `json:"message"`
+	NotFound bool       `json:"not_found,omitempty"` // a name stands for no file
+}
+
 // logError prints the error that ends the command.
-func (c *Session) logError(code int, err error, said string) {
-	attrs := []slog.Attr{slog.Int("exit_code", code), slog.String("class", classOf(code, err))}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoFiles) {
+func (c *Session) logError(f failure) {
+	attrs := []slog.Attr{slog.Int("exit_code", f.ExitCode), slog.String("class", f.Class), slog.String("code", string(f.Code))}
+	if f.NotFound {
 		attrs = append(attrs, slog.Bool("not_found", true))
 	}
-	c.log(slog.LevelError, "bloomjoin: ", said, attrs...)
+	c.log(slog.LevelError, "bloomjoin: ", fmt.Sprintf("%s [%s]", f.Message, f.Code), attrs...)
 }
 
 // classOf returns the class of an error for machines. All but internal follow from the

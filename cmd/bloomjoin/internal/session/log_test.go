@@ -60,19 +60,24 @@ func TestLogClass(t *testing.T) {
 		err   error
 		code  float64
 		class string
+		cause string
 	}{
-		{t.Context(), flags.Usagef("wrong"), 64, "usage"},
-		{t.Context(), output.ErrExists, 1, "data"},
-		{t.Context(), fmt.Errorf("disk: %w", syscall.ENOSPC), 75, "retryable"},
-		{t.Context(), output.ErrRequire, 2, "gate"},
-		{t.Context(), &faults.NotExist{Name: "a"}, 1, "data"},
-		{interrupted, context.Canceled, 143, "interrupted"},
-		{t.Context(), guarded(func() error { panic("bug") }), 1, "internal"},
-		{t.Context(), panics.Error(fault.At{File: "a"}, "bug"), 1, "internal"},
+		{t.Context(), flags.Usagef("wrong"), 64, "usage", "E103"},
+		{t.Context(), output.ErrExists, 1, "data", "E601"},
+		{t.Context(), fmt.Errorf("disk: %w", syscall.ENOSPC), 75, "retryable", "E701"},
+		{t.Context(), output.ErrRequire, 2, "gate", "E606"},
+		{t.Context(), &faults.NotExist{Name: "a"}, 1, "data", "E201"},
+		{interrupted, context.Canceled, 143, "interrupted", "E704"},
+		{t.Context(), guarded(func() error { panic("bug") }), 1, "internal", "E904"},
+		{t.Context(), panics.Error(fault.At{File: "a"}, "bug"), 1, "internal", "E904"},
 	} {
-		code := exitCode(c.ctx, c.err)
-		v := logged(t, func(l *Session) { l.verb, l.Shard = "scan", "3/16"; l.logError(code, c.err, c.err.Error()) })
-		if v["exit_code"] != c.code || v["class"] != c.class || v["level"] != "ERROR" || v["verb"] != "scan" || v["shard"] != "3/16" {
+		v := logged(t, func(l *Session) {
+			l.verb, l.Shard = "scan", "3/16"
+			f := failureOf(c.ctx, c.err)
+			f.Message = c.err.Error()
+			l.logError(f)
+		})
+		if v["code"] != c.cause || !strings.HasSuffix(fmt.Sprint(v["msg"]), "["+c.cause+"]") || v["exit_code"] != c.code || v["class"] != c.class || v["level"] != "ERROR" || v["verb"] != "scan" || v["shard"] != "3/16" {
 			t.Errorf("%v: %v", c.err, v)
 		}
 		if missing := errors.Is(c.err, fs.ErrNotExist); (v["not_found"] == true) != missing {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,7 @@ func (c *Session) Report(v any, output string) error {
 	if !c.JSON {
 		return nil
 	}
+	c.reported = true
 	w := c.Stdout
 	if output == "-" {
 		w = c.Stderr
@@ -44,6 +46,19 @@ func (c *Session) Report(v any, output string) error {
 	}
 	_, err = fmt.Fprintf(w, "%s\n", b)
 	return err
+}
+
+// reportFailure prints the report of a run that has failed, unless one was printed. While it is
+// not known where data goes, standard error takes it.
+func (c *Session) reportFailure(start time.Time, f failure) {
+	if c.reported {
+		return
+	}
+	f.Message = words.Safe(f.Message)
+	_ = c.Report(struct {
+		Head
+		Error failure `json:"error"`
+	}{c.NewHead(c.verb, start), f}, cmp.Or(c.dataTo, "-")) // nothing can be done about an error
 }
 
 // redacted returns v as JSON in which no URL has credentials.

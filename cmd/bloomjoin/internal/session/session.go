@@ -44,10 +44,13 @@ type Session struct {
 	memory, progressMode, logFormat string
 	progressEvery                   time.Duration // interval of progress lines
 
-	verb    string // after the command line was parsed
-	Shard   string // of this worker, after --shard was parsed
-	jsonLog bool   // --log-format json
-	digest  []byte // --stdin-digest
+	verb     string                   // after the command line was parsed
+	owner    func(flag string) string // of a flag that an error names, see [words.ErrorOf]
+	dataTo   string                   // the output, "-" if data goes to standard output; empty until the command line was parsed
+	reported bool                     // the report was printed
+	Shard    string                   // of this worker, after --shard was parsed
+	jsonLog  bool                     // --log-format json
+	digest   []byte                   // --stdin-digest
 
 	notes []string // what is remarkable about the names of inputs
 
@@ -75,6 +78,12 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		c.verb = strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
+		c.owner, c.dataTo = flags.Owner(cmd), "none"
+		if out := cmd.Flag("output"); out != nil && out.Changed {
+			c.dataTo = out.Value.String()
+		} else if c.verb == "probe" || c.verb == "dedup" {
+			c.dataTo = "-"
+		}
 		if err := flags.CheckExclusive(cmd); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -84,7 +85,7 @@ func (c *Session) Spare(output string, inputs ...string) error {
 	same := c.SameAs(output)
 	for _, name := range inputs {
 		if same(name) {
-			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name)
+			return cause.Mark(cause.IsInput, fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name))
 		}
 	}
 	return nil
@@ -109,7 +110,7 @@ func (c *Session) SpareListed(ctx context.Context, output string, list *inputs.L
 			return err
 		}
 		if same(in.Name) {
-			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, in.Name)
+			return cause.Mark(cause.IsInput, fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, in.Name))
 		}
 	}
 	return nil

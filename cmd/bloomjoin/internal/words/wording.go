@@ -11,8 +11,20 @@ import (
 // Error returns the text of an error for a user of the command: the options
 // that the libraries name as flags, and with a name that does not exist the one
 // that was probably meant.
-func Error(err error) string {
-	return faults.Words{Option: Flag, Error: suggest}.Text(err)
+func Error(err error) string { return ErrorOf(err, func(string) string { return "" }) }
+
+// ErrorOf returns the text of an error like Error. The flags that the command lacks are those of
+// others: owner returns the command that has a flag, or nothing if the flag needs no command.
+func ErrorOf(err error, owner func(flag string) string) string {
+	option := func(o wording.Option) string {
+		flag := Flag(o)
+		name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), " ")
+		if cmd := owner(name); cmd != "" {
+			return cmd + " " + flag
+		}
+		return flag
+	}
+	return faults.Words{Option: option, Error: suggest}.Text(err)
 }
 
 // Flag renders an option of the libraries as the flag that sets it. Most

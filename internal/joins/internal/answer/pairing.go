@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -127,7 +128,7 @@ func (p *Pairing) mismatch(t Type, c int, ids, logs classed) error {
 		}
 	}
 	at := fault.At{File: ids.files[0].Name(), Column: p.IDsText} // files of one side disagree, and the other has only NULLs
-	return faults.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
+	return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...)))).
 		WithHint("name files that have one type of key")
 }
 
