@@ -183,7 +183,7 @@ const (
 // columns returns the further columns of a table: figures that a first contender has, and
 // the names of the other contenders.
 func (m Measurement) columns() (facts, others []string) {
-	for _, name := range []string{receivedColumn, requestsColumn, "rows", "files", strategyColumn, "filter", "false positives", "message"} {
+	for _, name := range []string{receivedColumn, requestsColumn, "files", strategyColumn, "filter", "false positives", "message"} {
 		if slices.ContainsFunc(m.Cells, func(c Measured) bool { return c.Results[0].fact(name) != none }) {
 			facts = append(facts, name)
 		}

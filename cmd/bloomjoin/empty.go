@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -54,4 +55,13 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 		return w, nil
 	}
 	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.SchemaFrom)
+}
+
+// bareNames returns log columns without the prefix "log." that they may have.
+func bareNames(columns []string) (names []string) {
+	for _, c := range columns {
+		paths, _ := keys.ParsePaths(c) // checked before
+		names = append(names, paths[0].Name())
+	}
+	return names
 }

@@ -546,12 +546,3 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 		words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"), to, r.Seconds)
 	c.SayWarnings(r.Warnings)
 }
-
-// bareNames returns log columns without the prefix "log." that they may have.
-func bareNames(columns []string) (names []string) {
-	for _, c := range columns {
-		paths, _ := keys.ParsePaths(c) // checked before
-		names = append(names, paths[0].Name())
-	}
-	return names
-}
