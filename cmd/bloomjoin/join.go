@@ -345,7 +345,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return r.finishEarly(ctx)
 	}
 	rep := r.joinReport(o, opts, j, written)
-	r.hintNoneMatched(ctx, opts, &rep, j.Report().TextKeys)
+	r.hintNoneMatched(ctx, opts, &rep, j)
 	c.SayBad(rep.BadLines)
 	c.sayJoin(o, rep)
 	return r.finish(ctx, rep, rep.RowsOut, written)

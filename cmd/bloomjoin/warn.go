@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -21,9 +22,9 @@ const mostHinted = 1 << 20
 // hintNoneMatched adds to the warning that no ID has a row what would make some match, if the keys
 // are text: the --normalize that does so for a sample of the log, the first row group that this run
 // has read; else a list of what makes texts differ.
-func (r *logRun) hintNoneMatched(ctx context.Context, opts joins.Options, rep *joinReport, text bool) {
+func (r *logRun) hintNoneMatched(ctx context.Context, opts joins.Options, rep *joinReport, j *joins.Join) {
 	i := slices.IndexFunc(rep.Warnings, func(w joins.Warning) bool { return w.Code == joins.WarnNoneMatched })
-	if i < 0 || !text {
+	if _, classes, rule := j.LogKey(); i < 0 || rule != 0 || !slices.Contains(classes, string(keys.Bytes)) {
 		return
 	}
 	if rule := r.ruleThatMatches(ctx, opts, rep.IDsTotal); rule != "" {

@@ -145,7 +145,7 @@ func TestTextIDs(t *testing.T) {
 		{arrow.BinaryTypes.Binary, []string{"YQ==", "Yg=="}, "a\n\xff\n", 1, "", false},
 		{arrow.BinaryTypes.String, []string{"05", "5"}, "05\n", 1, "", false},
 		{arrow.FixedWidthTypes.Date32, []string{"2024-02-29"}, "2024-02-29\n", 1, "2023-02-29", false},
-		{&arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}, []string{"2024-02-29 12:00:00"}, "2024-02-29T14:00:00+02:00\n", 1, "2024-02-29T14:00:00", false},
+		{&arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}, []string{"2024-02-29 12:00:00"}, "2024-02-29T14:00:00+02:00\n", 1, "2024-02-29T14:00:00+", false},
 		{&arrow.TimestampType{Unit: arrow.Millisecond}, []string{"2024-02-29 12:00:00.123", "2024-02-29 12:00:00.124"}, "2024-02-29T12:00:00.123000\n", 1, "2024-02-29T12:00:00.1234", false},
 		{&arrow.TimestampType{Unit: arrow.Second}, []string{"2024-02-29 12:00:00"}, "2024-02-29 12:00:00.0\n", 1, "2024-02-29T12:00:00.9999", false},
 		{&arrow.Decimal128Type{Precision: 9, Scale: 2}, []string{"1.50"}, "1.5\n", 1, "x", false},

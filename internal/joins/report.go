@@ -31,7 +31,6 @@ type Report struct {
 	SpilledBytes int64 // written to TempDir
 	Plan         *Plan // that chose the strategy; nil if none was made
 	Warnings     []Warning
-	TextKeys     bool // a key is text, and no rule makes texts alike
 
 	rowsUnasked int64 // log rows that were not probed
 	filtered    bool  // the log is the output of a scan or join

@@ -6,7 +6,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/plan"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -69,7 +68,6 @@ func (r *running) report(ctx context.Context) (Report, error) {
 		FPRMeasured: Estimate{Value: fpr.Rate, Low: fpr.Low, High: fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
 		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*source.File).Filtered),
-		TextKeys: r.keys.Rule == 0 && slices.Contains(r.keys.Classes, keys.Bytes),
 	}
 	rep.RowsIn, rep.KeysNull = rep.RowsIn+r.opts.UnreadRows, rep.KeysNull+r.opts.UnreadNulls
 	var err error

@@ -18,8 +18,8 @@ func TestSharedKeyRemedy(t *testing.T) {
 		log, id       column
 		hint, renamed string
 	}{
-		{texts("k", "1", "2"), ints("k", "2", "3"), "give the ID's column another name, so that each side keeps its own, and cast the log's column: k::int64=NAME", "k::int64=NAME"},
-		{ints("k", "1", "2"), texts("k", "2", "3"), "give the ID's column another name, so that each side keeps its own, and cast the IDs: k=NAME::int64", "k=NAME::int64"},
+		{texts("k", "1", "2"), ints("k", "2", "3"), "give the ID's column another name, so that each side keeps its own, and cast the log's column: k::int64=NAME, or ::decimal(20,0) for numbers with leading zeros", "k::int64=NAME"},
+		{ints("k", "1", "2"), texts("k", "2", "3"), "give the ID's column another name, so that each side keeps its own, and cast the IDs: k=NAME::int64, or ::decimal(20,0) for numbers with leading zeros", "k=NAME::int64"},
 		{floats("k", "1", "2"), ints("k", "2", "3"), "rename the ID's column and write On k=NAME, so that each side keeps its own, or leave the key out with Columns", "k=NAME"},
 	} {
 		logs := open(t, partition.OpenOptions{}, writeTable(t, table(t, c.log, ints("l", "0", "1")), 1, 1, ""))
