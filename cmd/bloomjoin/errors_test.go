@@ -398,16 +398,7 @@ parentheses what to do.
 
     ids.csv: line 3: column user_id: mismatch: a value that does not parse: want int64 (…) [E302]
 
-The exit code tells a scheduler whether another attempt makes sense:
-
-| exit code | meaning | try again? |
-|---|---|---|
-| 0 | done, or done before | |
-| 1 | failed: bad data, a mismatch, a missing file | no: it fails again |
-| 2 | a --require-* or --max-kept limit is not met; nothing was published | no, until the inputs change |
-| 64 | wrong usage, found before any input was opened | no |
-| 75 | a cause that passes: a full disk, the network, an input that changed | yes |
-| 129, 130, 143 | interrupted by SIGHUP, SIGINT, SIGTERM | yes |
+[Exit codes](cli.md#exit-codes) tell a scheduler whether to try again.
 
 After an error nothing is half written: an output is there whole, or not at all. No error shows the value of a key.
 `

@@ -581,14 +581,14 @@ func (s renewed) Open(ctx context.Context, o storage.Object) (storage.Reader, er
 	return in, err
 }
 
-// full creates nothing.
+// full is a storage that refuses Create.
 type full struct{ storage.Storage }
 
 func (full) Create(context.Context, string, storage.CreateOptions) (storage.Writer, error) {
 	return nil, fs.ErrPermission
 }
 
-// hidden opens nothing.
+// hidden is a storage that refuses Open.
 type hidden struct{ storage.Storage }
 
 func (hidden) Open(context.Context, storage.Object) (storage.Reader, error) {

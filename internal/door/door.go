@@ -1,5 +1,5 @@
-// Package door passes files and pieces through the door: programs have those of package
-// partition, rooms those of package source. They are the same files.
+// Package door converts the files and pieces of package partition, which programs have, to
+// those of package source, which rooms use. They are the same files.
 //
 // Packages that take a program's files may use it.
 package door
@@ -10,12 +10,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// In returns files as rooms have them.
+// In converts files for rooms.
 func In(files []*partition.File) []*source.File {
 	return each.Slice(files, func(f *partition.File) *source.File { return (*source.File)(f) })
 }
 
-// PiecesIn returns pieces as rooms have them.
+// PiecesIn converts pieces for rooms.
 func PiecesIn(pieces []partition.Piece) []source.Piece {
 	return each.Slice(pieces, func(p partition.Piece) source.Piece {
 		return source.Piece{File: (*source.File)(p.File), Lo: p.Lo, Hi: p.Hi}

@@ -193,8 +193,8 @@ func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 	if err := b.OrBlocks(0, nil); err != nil {
 		return err
 	}
-	// Chunks of different files that are processed at the same time belong to the
-	// same blocks.
+	// Chunks of several files change the same blocks at the same time: chunk i is
+	// guarded by a lock.
 	var locks [2 * maxWorkers]sync.Mutex
 	blocks := chunkBytes / b.Params().Geometry.BlockBytes()
 	return readPayloads(ctx, files, take{any: func(i int, raw []byte) error {

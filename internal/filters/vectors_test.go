@@ -67,7 +67,7 @@ func ruleBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, ruled(t, "lower", "bytes", "anna", "otto"), Options{}))
 }
 
-// countingBase is a counting filter of a set.
+// countingBase is a counting filter that counts each key once.
 func countingBase(t testing.TB) *pieces {
 	return dismantle(t, encode(t, countingFilter(t, 4, false, keysFrom(8, 30)), Options{Uncompressed: true}))
 }

@@ -31,7 +31,7 @@ type need struct {
 // many, false positives let 19 of 20 files pass that hold none of them. It also bounds the memory
 // of hashes and, if there are many files, the work.
 func (x *Index) MostKeys() int {
-	const most, work = 1 << 18, 1 << 26 // a few MiB; a second, about
+	const most, work = 1 << 18, 1 << 26 // keys: a few MiB; keys times inputs: about a second
 	return int(min(3/x.FPR, most, work/float64(max(x.Inputs, 1))))
 }
 

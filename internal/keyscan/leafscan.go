@@ -16,7 +16,7 @@ import (
 // values of each page, and a dictionary only once.
 type LeafScan struct {
 	leafKeys
-	index       []int // of the leaf, in the schema
+	index       []int // the leaf, by its index at each level of the schema
 	check       Check
 	counts      bool // check counts keys, those of a dictionary after its pages
 	stats       *Stats

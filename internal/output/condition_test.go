@@ -636,7 +636,7 @@ func TestWherePages(t *testing.T) {
 		where      string
 		rows, read int64 // pages
 	}{
-		{"ts >= '2024-03-05' AND ts < '2024-03-06'", 400, 1},                       // of id
+		{"ts >= '2024-03-05' AND ts < '2024-03-06'", 400, 1},                       // of id alone
 		{"ts >= '2024-03-05 12:00:00' AND ts < '2024-03-06 12:00:00'", 400, 2 + 2}, // of ts and id
 		{"ts < '2024-03-03' OR ts >= '2024-03-20 12:00:00'", 1000, 1 + 3},          // ts of the last day, id of three
 		{"ts < '2024-03-01' OR ts > '2025-01-01'", 0, 0},                           // nothing

@@ -110,7 +110,7 @@ func (r *Run) asBefore(rel string, groups int) (ranges [][2]int) {
 	return append(ranges, [2]int{lo, groups})
 }
 
-// shareOf returns the pieces of one worker. Each has about as many.
+// shareOf returns the pieces of one worker. All workers have about equally many.
 func shareOf[T any](pieces []T, s dataset.Shard) []T {
 	n, i := uint64(max(s.Of, 1)), uint64(s.Index)
 	if i >= n { // there is no such worker

@@ -12,7 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
-// Count counts the rows of the pieces that pass, in Stats.
+// Count scans the pieces and counts the rows that pass, in s.Stats.
 func Count(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) (err error) {
 	if err := s.Begin(); err != nil {
 		return err

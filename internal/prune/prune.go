@@ -100,7 +100,7 @@ func New(f *parquet.File, schema *arrow.Schema, columns []keys.Column, o keys.Op
 	return p, nil
 }
 
-// Of returns the Pruner for another file of the same schema, from the same program. nil stays nil.
+// Of returns the Pruner for another file with the same schema and writer. nil stays nil.
 func (p *Pruner) Of(f *parquet.File, doubt func(error)) *Pruner {
 	if p == nil {
 		return nil

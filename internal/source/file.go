@@ -65,7 +65,7 @@ type File struct {
 	hive    *HiveLayout // shared; nil: no partition columns
 	parts   []hive.Part // in the order of hive's columns
 
-	where    *where.Bound // the rows that the file has; nil: all
+	where    *where.Bound // the condition of its rows; nil: none
 	doubts   *doubts      // shared by its views
 	inFlight int64        // see Opening
 }

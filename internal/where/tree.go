@@ -107,7 +107,7 @@ func (n *node) text() string {
 	return strings.Join(parts, map[op]string{opAnd: " AND ", opOr: " OR "}[n.op])
 }
 
-// inside returns the text of a node as a child of an operation.
+// inside returns the text of a node as an operand, in parentheses if of binds tighter.
 func (n *node) inside(of op) string {
 	if n.op < of {
 		return "(" + n.text() + ")"

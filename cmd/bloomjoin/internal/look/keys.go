@@ -122,7 +122,11 @@ func (k *Key) Of(column string) string {
 	if k.Name != (keys.Path{column}).String() {
 		s = fmt.Sprintf("%s %s", k.Name, k.typ)
 	}
-	s += "; possible key: " + k.Class
+	class := k.Class
+	if class == string(keys.Bytes) {
+		class = "text or binary"
+	}
+	s += "; possible key: " + class
 	if k.Nulls != nil {
 		s += ", " + words.Things(*k.Nulls, "NULL")
 	}

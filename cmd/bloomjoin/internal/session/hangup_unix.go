@@ -15,8 +15,8 @@ import (
 // hangupEvery is how often untilHangup looks whether it is still wanted.
 const hangupEvery = 250 * time.Millisecond
 
-// untilHangup waits until nobody can read what is written to f any more, and reports
-// whether that is so: false if ctx ends first, or if f is neither a pipe nor a socket.
+// untilHangup waits until f, a pipe or a socket, has no reader left. It returns false if ctx
+// ends first, or if f is neither.
 func untilHangup(ctx context.Context, f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {

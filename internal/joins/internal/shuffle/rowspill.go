@@ -152,7 +152,7 @@ func (r *rowSpill) read(ctx context.Context, bin int, fn func(b *tables.Batch, a
 	}
 }
 
-// prepare returns the streams of wants for the exchange, at most most of them.
+// prepare creates at most most streams, in which the exchange notes the rows it needs.
 func (r *rowSpill) prepare(most int) []*entryStream {
 	for (len(r.bins)-1)>>r.binsPerWant >= most {
 		r.binsPerWant++
