@@ -97,7 +97,7 @@ def ids(t):
     t.equal("6 a field in NDJSON", (got.num_rows, got.column_names[-2:]), (want, ["user", "n"]))
     r, got = h.join("devices.txt", "device")
     t.equal("7 UUIDs in upper case: none is equal", got.num_rows, 0)
-    r, got = h.join("devices.txt", "device", "--normalize", said(r, "--normalize .*?(trim,uuid)"))
+    r, got = h.join("devices.txt", "device", "--normalize", said(r, r"--normalize (\S+) some have"))
     t.equal("7 UUIDs in upper case", got.num_rows, want)
     for name, file, on in (("the IDs", "padded.parquet", "user_id"), ("the log", "ids.parquet", "padded=user_id")):
         r, _ = h.join(file, on)

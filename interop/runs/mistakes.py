@@ -91,7 +91,7 @@ def mistakes(t):
         return p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
 
     named = lambda text: set(re.findall(r"(?<![\w-])--[a-z0-9][a-z0-9-]*", text))  # noqa: E731
-    flags = {verb: named(run(*verb.split(), "--help")[1]) | named(run("help", "flags")[1]) for verb in VERBS}
+    flags = {verb: named(run(*verb.split(), "--help-all")[1]) | named(run("help", "flags")[1]) for verb in VERBS}
     codes = set()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for verb, (options, inputs) in VERBS.items():
