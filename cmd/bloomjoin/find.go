@@ -128,8 +128,9 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 // valuesOf parses the keys to find. Errors do not repeat them.
 func valuesOf(x *keyindex.Index, texts []string) (wanted []keyindex.Value, err error) {
 	for i, text := range texts {
-		parts, ok := []string{text}, true
+		parts := []string{text}
 		if len(x.Classes) > 1 {
+			var ok bool
 			if parts, ok = valuesIn(text); !ok {
 				return nil, fmt.Errorf("--key, number %d: want values separated by commas, each as it is or in double quotes, got another text", i+1)
 			}

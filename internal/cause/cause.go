@@ -173,7 +173,7 @@ func codeOf(err error) Code {
 			return Network
 		}
 	}
-	switch err {
+	switch err { //nolint:errorlint // this error, not what it wraps
 	case os.ErrDeadlineExceeded, context.DeadlineExceeded:
 		return Network
 	case context.Canceled:
