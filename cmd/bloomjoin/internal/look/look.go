@@ -20,10 +20,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -97,7 +99,8 @@ func (h *Head) Collect(c *session.Session, rows iter.Seq2[arraycopy.Rows, error]
 func (h *Head) Stopped() bool { return h.stopped }
 
 // Print prints the table that was collected or, if there is an output, its first rows. It has
-// as many as of says; -1: unknown. It does nothing if the flag is not given.
+// as many as of says; -1: unknown. An output that is complete but cannot be read back, as text
+// with a huge line, is only a warning. Print does nothing if the flag is not given.
 func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output, of int64) error {
 	if h.Rows == 0 {
 		return nil
@@ -107,7 +110,11 @@ func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output,
 	}
 	if !h.alone {
 		if err := h.table.readOutput(ctx, c, out); err != nil {
-			return err
+			if err := stopped.Err(ctx); err != nil {
+				return err
+			}
+			c.Warn("--head: the output is complete, but its first rows cannot be shown: %s", words.Error(err))
+			return nil
 		}
 	}
 	return h.table.Print(c.Stdout, of, " (--columns names others)")
