@@ -34,8 +34,8 @@ var (
 	ErrNoColumn = cause.New(cause.NoColumn, "no such column")
 )
 
-// Code returns the code of an error's cause, as "E402", which is never renumbered: docs/errors.md
-// and `bloomjoin help E402` explain it. It is empty for nil.
+// Code returns the code of an error's cause, as "E402", which is never renumbered:
+// `bloomjoin help E402` explains it. It is empty for nil.
 func Code(err error) string { return string(cause.Of(err)) }
 
 // At is a place in an input. Zero fields are unknown and left out of the text.

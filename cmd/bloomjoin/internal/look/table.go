@@ -217,7 +217,7 @@ func (t *Table) Print(w io.Writer, of int64, hint string) error {
 		}
 		some = ""
 		if n := s.print(&b, t.width); n < s.of {
-			some = fmt.Sprintf(", %d of %d columns%s", n, s.of, hint)
+			some = fmt.Sprintf(", %d of %s columns%s", n, words.Count(s.of), hint)
 		}
 	}
 	rows := words.Things(t.Rows, "row")
