@@ -8,9 +8,11 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -121,43 +124,50 @@ func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output,
 }
 
 // readOutput reads the first rows of an output that is complete: of a directory, file by file in
-// the order of their names.
+// the order of their names, with the columns that directories in it stand for. Those above it are
+// not part of the answer.
 func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Output) error {
-	opts := source.Opening{OpenOptions: source.OpenOptions{Uncommitted: true}}
-	if err := c.Budgets(&opts); err != nil {
+	var opts source.Opening
+	if err := cmp.Or(c.Budgets(&opts), opts.Fill()); err != nil {
 		return err
 	}
-	names := []string{out.Name}
-	if objects.IsDir(ctx, c.Store(), out.Name) {
-		entries, err := c.Store().List(ctx, out.Name)
-		if err != nil {
-			return err
+	if !objects.IsDir(ctx, c.Store(), out.Name) {
+		if kind := out.Kind(); source.IsText(kind) {
+			opts.Text, opts.TextFormat = true, kind
 		}
-		names = nil
-		for _, e := range entries {
-			if source.FormatByName(e.Rel) != "" && !slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker) {
-				names = append(names, e.Name)
-			}
-		}
-		slices.Sort(names)
-	} else if kind := out.Kind(); source.IsText(kind) {
-		opts.Text, opts.TextFormat = true, kind
+		return t.readObject(ctx, storage.Object{Name: out.Name, Rel: path.Base(out.Name)}, nil, opts)
 	}
-	for _, name := range names {
-		if err := t.readNamed(ctx, name, opts); err != nil || t.Full() {
+	entries, err := c.Store().List(ctx, out.Name)
+	if err != nil {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e storage.Object) bool {
+		return source.FormatByName(e.Rel) == "" || slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker)
+	})
+	slices.SortFunc(entries, func(a, b storage.Object) int { return strings.Compare(a.Name, b.Name) })
+	files := make([]hive.File, len(entries))
+	for i, e := range entries {
+		files[i].Name = e.Name
+		files[i].Parts, _ = hive.Parse(e.Rel) // names that stand for no columns
+	}
+	if columns, err := hive.Infer(files, nil); err == nil && len(columns) > 0 {
+		opts.Layout = &source.HiveLayout{Columns: columns, Like: files[0].Name}
+	}
+	for i, e := range entries {
+		if err := t.readObject(ctx, e, files[i].Parts, opts); err != nil || t.Full() {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Table) readNamed(ctx context.Context, name string, opts source.Opening) (err error) {
-	files, err := source.Open(ctx, []string{name}, opts)
+func (t *Table) readObject(ctx context.Context, e storage.Object, parts []hive.Part, opts source.Opening) (err error) {
+	f, err := source.OpenObject(ctx, e, parts, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, source.Close(files)) }()
-	return t.Read(ctx, files[0])
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return t.Read(ctx, f)
 }
 
 // Read adds the first rows of a file. It reads only columns that can be shown.
