@@ -104,7 +104,7 @@ func (h *Head) Stopped() bool { return h.stopped }
 // Print prints the table that was collected or, if there is an output, its first rows. It has
 // as many as of says; -1: unknown. An output that is complete but cannot be read back, as text
 // with a huge line, is only a warning. Print does nothing if the flag is not given.
-func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output, of int64) error {
+func (h *Head) Print(ctx context.Context, c *session.Session, out output.Destination, of int64) error {
 	if h.Rows == 0 {
 		return nil
 	}
@@ -124,9 +124,9 @@ func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output,
 }
 
 // readOutput reads the first rows of an output that is complete: of a directory, file by file in
-// the order of their names, with the columns that directories in it stand for. Those above it are
-// not part of the answer.
-func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Output) error {
+// the order of the inputs, with the columns that directories in it stand for. Those above it are
+// not part of the answer. Until all workers are done, it reads all files of the directory.
+func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Destination) error {
 	var opts source.Opening
 	if err := cmp.Or(c.Budgets(&opts), opts.Fill()); err != nil {
 		return err
@@ -137,14 +137,16 @@ func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.O
 		}
 		return t.readObject(ctx, storage.Object{Name: out.Name, Rel: path.Base(out.Name)}, nil, opts)
 	}
-	entries, err := c.Store().List(ctx, out.Name)
+	entries, err := out.Files(ctx)
+	if err == nil && entries == nil {
+		entries, err = c.Store().List(ctx, out.Name)
+		entries = slices.DeleteFunc(entries, func(e storage.Object) bool {
+			return source.FormatByName(e.Rel) == "" || slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker)
+		})
+	}
 	if err != nil {
 		return err
 	}
-	entries = slices.DeleteFunc(entries, func(e storage.Object) bool {
-		return source.FormatByName(e.Rel) == "" || slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker)
-	})
-	slices.SortFunc(entries, func(a, b storage.Object) int { return strings.Compare(a.Name, b.Name) })
 	files := make([]hive.File, len(entries))
 	for i, e := range entries {
 		files[i].Name = e.Name
