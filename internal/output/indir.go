@@ -293,8 +293,11 @@ func (o Destination) Earlier(ctx context.Context) (e Earlier, err error) {
 		}
 		return e, nil
 	}
+	if !o.Shard.Whole() {
+		return e, nil
+	}
 	r, err := o.recorded(ctx)
-	if err != nil || r == nil || !o.Shard.Whole() {
+	if err != nil || r == nil {
 		return e, err
 	}
 	e.RowsIn, e.RowsOut, e.KeysNull = &r.RowsIn, &r.RowsOut, &r.KeysNull
@@ -320,9 +323,12 @@ func (o Destination) recorded(ctx context.Context) (*publish.Recorded, error) {
 	return d.Recorded(ctx, in)
 }
 
-// Files returns the files of the directory that hold the rows of the run, in the order of its
-// inputs; nil if other workers are not done.
+// Files returns the files of the directory that hold the rows of the run, which has ended, in the
+// order of its inputs; nil if that is not known, as its manifest may be that of an earlier run.
 func (o Destination) Files(ctx context.Context) (files []storage.Object, err error) {
+	if !o.Shard.Whole() || o.NoCommit {
+		return nil, nil
+	}
 	o.fill(ctx)
 	r, err := o.recorded(ctx)
 	if err != nil || r == nil {

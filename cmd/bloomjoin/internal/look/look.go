@@ -125,7 +125,7 @@ func (h *Head) Print(ctx context.Context, c *session.Session, out output.Destina
 
 // readOutput reads the first rows of an output that is complete: of a directory, file by file in
 // the order of the inputs, with the columns that directories in it stand for. Those above it are
-// not part of the answer. Until all workers are done, it reads all files of the directory.
+// not part of the answer. For a part of a run, it reads all files of the directory.
 func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Destination) error {
 	var opts source.Opening
 	if err := cmp.Or(c.Budgets(&opts), opts.Fill()); err != nil {
@@ -149,8 +149,8 @@ func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.D
 	}
 	files := make([]hive.File, len(entries))
 	for i, e := range entries {
-		files[i].Name = e.Name
-		files[i].Parts, _ = hive.Parse(e.Rel) // names that stand for no columns
+		parts, _ := hive.Parse(e.Rel) // in an error, names that stand for no columns
+		files[i] = hive.File{Name: e.Name, Parts: parts}
 	}
 	if columns, err := hive.Infer(files, nil); err == nil && len(columns) > 0 {
 		opts.Layout = &source.HiveLayout{Columns: columns, Like: files[0].Name}
