@@ -91,7 +91,7 @@ func TestFailureReport(t *testing.T) {
 		{"dedup --json --key nowhere --expect 9 ids.csv", "E401", false},
 		{"scan --json --filter users.bjf --memory 1 -o out.parquet logs", "E103", true},
 		{"scan --json --nonsense", "E101", false},
-		{"inspect --json --check flipped.parquet", "", true},
+		{"inspect --json --check flipped.parquet", "E901", true},
 	} {
 		var out, said strings.Builder
 		code := run(strings.Fields(c.args), strings.NewReader(""), &out, &said)
@@ -113,7 +113,7 @@ func TestFailureReport(t *testing.T) {
 			t.Errorf("%s: no object in %q", c.args, text)
 			continue
 		}
-		if e := v.Error; e.Code != c.code || c.code != "" && (e.ExitCode != code || e.Class == "" || !strings.Contains(said.String(), e.Message+" ["+c.code+"]")) {
+		if e := v.Error; e.Code != c.code || e.ExitCode != code || e.Class == "" || !strings.Contains(said.String(), e.Message+" ["+c.code+"]") {
 			t.Errorf("%s: exit code %d, %+v", c.args, code, e)
 		}
 	}

@@ -160,6 +160,8 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard
 		session.Head
 		Files       []inspected    `json:"files"`
 		Directories []dirInspected `json:"directories,omitempty"` // outputs of runs
+
+		Error *session.Failure `json:"error,omitempty"` // of other files
 	}{Files: []inspected{}}
 	var failed []error
 	lim := filters.Limits{MaxBytes: uint64(budget)}
@@ -192,7 +194,10 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard
 		}
 	}
 	report.Head = c.NewHead("inspect", start)
-	return errors.Join(append(failed, c.Report(report, ""))...)
+	if err = errors.Join(failed...); err != nil {
+		report.Error = c.Failure(cmd.Context(), err)
+	}
+	return errors.Join(err, c.Report(report, ""))
 }
 
 // describe prints a line about a file, unless the report is JSON.

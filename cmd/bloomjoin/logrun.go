@@ -223,7 +223,7 @@ func (r *logRun) alreadyDone(ctx context.Context, why error) error {
 	if figures.RowsOut != nil {
 		rows = *figures.RowsOut
 	}
-	return r.head.Print(ctx, &r.Session, r.out.Output, rows)
+	return r.head.Print(ctx, &r.Session, r.out, rows)
 }
 
 // collect reads the first rows of the answer for --head: with all the others, too. It returns an
@@ -302,7 +302,7 @@ func (r *logRun) finish(ctx context.Context, report any, rowsOut int64, w datase
 	if r.kept > 0 || r.writes() && !r.shard.Whole() {
 		rowsOut = -1 // there are others in the output
 	}
-	return errors.Join(r.head.Print(ctx, &r.Session, r.out.Output, rowsOut), r.Report(report, r.out.Name))
+	return errors.Join(r.head.Print(ctx, &r.Session, r.out, rowsOut), r.Report(report, r.out.Name))
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.

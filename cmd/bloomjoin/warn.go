@@ -41,7 +41,9 @@ func (r *logRun) ruleThatMatches(ctx context.Context, opts joins.Options, ids in
 	if ids > mostHinted || opts.Normalize != "" || len(pieces) == 0 || slices.ContainsFunc(slices.Concat(r.ids, r.files), (*source.File).Once) {
 		return ""
 	}
-	sample := joins.Options{On: opts.On, IgnoreCase: opts.IgnoreCase, Pieces: pieces[:1], Memory: opts.Memory, Threads: opts.Threads, TempDir: opts.TempDir}
+	first := pieces[0]
+	first.Hi = min(first.Hi, first.Lo+1)
+	sample := joins.Options{On: opts.On, IgnoreCase: opts.IgnoreCase, Pieces: []source.Piece{first}, Memory: opts.Memory, Threads: opts.Threads, TempDir: opts.TempDir}
 	for _, rule := range []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid"} {
 		sample.Normalize = rule
 		j, err := joins.New(r.ids, r.files, sample)

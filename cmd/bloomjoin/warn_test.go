@@ -16,6 +16,40 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
+// TestHintReadsOneRowGroup: why no ID has a row is sought in one row group, however large the
+// file is.
+func TestHintReadsOneRowGroup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := array.NewStringBuilder(memory.DefaultAllocator)
+	b.AppendValues([]string{"ANN", "ANN", "BOB", "BOB"}, nil)
+	a := b.NewArray()
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "k", Type: a.DataType()}}, nil), []arrow.Array{a}, 4)
+	var file bytes.Buffer
+	w, err := arrowparquet.NewParquetWriter(&file, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: 2})
+	if err == nil {
+		err = w.Write(rec)
+	}
+	if err == nil {
+		_, _, err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, log := filepath.Join(dir, "ids.txt"), filepath.Join(dir, "log.parquet")
+	for id, hint := range map[string]string{"ann": "with --normalize lower some have", "bob": "as text, A and a differ"} {
+		for name, data := range map[string]string{ids: id + "\n", log: file.String()} {
+			if err := os.WriteFile(name, []byte(data), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out, msg bytes.Buffer
+		if code := run([]string{"join", "--on", "k", "--ids", ids, "--count", log}, nil, &out, &msg); code != 0 || !strings.Contains(msg.String(), hint) {
+			t.Errorf("%s: exit code %d: %s", id, code, msg.String())
+		}
+	}
+}
+
 // putKeys writes a log whose column k has each value v times(v) times.
 func putKeys(t *testing.T, name string, times func(v int64) int, values int64) string {
 	t.Helper()

@@ -293,18 +293,10 @@ func (o Destination) Earlier(ctx context.Context) (e Earlier, err error) {
 		}
 		return e, nil
 	}
-	if err := o.prepare(ctx, nil); err != nil || !o.Shard.Whole() {
-		return e, err
+	if !o.Shard.Whole() {
+		return e, nil
 	}
-	d, err := o.directory()
-	if err != nil {
-		return e, err
-	}
-	in, err := o.inputs(ctx)
-	if err != nil {
-		return e, err
-	}
-	r, err := d.Recorded(ctx, in)
+	r, err := o.recorded(ctx)
 	if err != nil || r == nil {
 		return e, err
 	}
@@ -313,6 +305,40 @@ func (o Destination) Earlier(ctx context.Context) (e Earlier, err error) {
 		e.IDsMatched, e.IDsTotal = &r.IDsMatched, &r.IDsTotal
 	}
 	return e, nil
+}
+
+// recorded returns what the manifest of the directory says of the run; nil: it lacks inputs.
+func (o Destination) recorded(ctx context.Context) (*publish.Recorded, error) {
+	if err := o.prepare(ctx, nil); err != nil {
+		return nil, err
+	}
+	d, err := o.directory()
+	if err != nil {
+		return nil, err
+	}
+	in, err := o.inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.Recorded(ctx, in)
+}
+
+// Files returns the files of the directory that hold the rows of the run, which has ended, in the
+// order of its inputs; nil if that is not known, as its manifest may be that of an earlier run.
+func (o Destination) Files(ctx context.Context) (files []storage.Object, err error) {
+	if !o.Shard.Whole() || o.NoCommit {
+		return nil, nil
+	}
+	o.fill(ctx)
+	r, err := o.recorded(ctx)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	files = []storage.Object{} // not nil
+	for _, rel := range r.Files {
+		files = append(files, storage.Object{Name: strings.TrimRight(o.Name, "/") + "/" + rel, Rel: rel})
+	}
+	return files, nil
 }
 
 // Directory describes an output directory.

@@ -211,7 +211,8 @@ func millis(t time.Time) int64 {
 // Recorded is what a state says of a run that is done.
 type Recorded struct {
 	Counts
-	IDsMatched, IDsTotal int64 // of all of its inputs; IDsMatched is -1 if unknown
+	IDsMatched, IDsTotal int64    // of all of its inputs; IDsMatched is -1 if unknown
+	Files                []string // with its rows, in the order of its inputs
 }
 
 // Recorded returns the figures of a run over these inputs. It returns nil if the state lacks one
@@ -225,10 +226,15 @@ func (d *Dir) Recorded(ctx context.Context, in Inputs) (*Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, named, recipes := &Recorded{IDsMatched: -1}, 0, map[int]bool{}
+	r, named, recipes, seen := &Recorded{IDsMatched: -1}, 0, map[int]bool{}, map[string]bool{}
 	add := func(e *Entry) {
 		r.add(e.Counts)
 		recipes[e.Recipe] = true
+		for _, name := range e.Files {
+			if !seen[name] { // inputs may share a file
+				seen[name], r.Files = true, append(r.Files, name)
+			}
+		}
 		named++
 	}
 	for one, err := range in.Each {

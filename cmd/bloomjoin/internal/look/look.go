@@ -8,9 +8,11 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,10 +22,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -97,8 +102,9 @@ func (h *Head) Collect(c *session.Session, rows iter.Seq2[arraycopy.Rows, error]
 func (h *Head) Stopped() bool { return h.stopped }
 
 // Print prints the table that was collected or, if there is an output, its first rows. It has
-// as many as of says; -1: unknown. It does nothing if the flag is not given.
-func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output, of int64) error {
+// as many as of says; -1: unknown. An output that is complete but cannot be read back, as text
+// with a huge line, is only a warning. Print does nothing if the flag is not given.
+func (h *Head) Print(ctx context.Context, c *session.Session, out output.Destination, of int64) error {
 	if h.Rows == 0 {
 		return nil
 	}
@@ -107,50 +113,63 @@ func (h *Head) Print(ctx context.Context, c *session.Session, out output.Output,
 	}
 	if !h.alone {
 		if err := h.table.readOutput(ctx, c, out); err != nil {
-			return err
+			if err := stopped.Err(ctx); err != nil {
+				return err
+			}
+			c.Warn("--head: the output is complete, but its first rows cannot be shown: %s", words.Error(err))
+			return nil
 		}
 	}
 	return h.table.Print(c.Stdout, of, " (--columns names others)")
 }
 
 // readOutput reads the first rows of an output that is complete: of a directory, file by file in
-// the order of their names.
-func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Output) error {
-	opts := source.Opening{OpenOptions: source.OpenOptions{Uncommitted: true}}
-	if err := c.Budgets(&opts); err != nil {
+// the order of the inputs, with the columns that directories in it stand for. Those above it are
+// not part of the answer. For a part of a run, it reads all files of the directory.
+func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.Destination) error {
+	var opts source.Opening
+	if err := cmp.Or(c.Budgets(&opts), opts.Fill()); err != nil {
 		return err
 	}
-	names := []string{out.Name}
-	if objects.IsDir(ctx, c.Store(), out.Name) {
-		entries, err := c.Store().List(ctx, out.Name)
-		if err != nil {
-			return err
+	if !objects.IsDir(ctx, c.Store(), out.Name) {
+		if kind := out.Kind(); source.IsText(kind) {
+			opts.Text, opts.TextFormat = true, kind
 		}
-		names = nil
-		for _, e := range entries {
-			if source.FormatByName(e.Rel) != "" && !slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker) {
-				names = append(names, e.Name)
-			}
-		}
-		slices.Sort(names)
-	} else if kind := out.Kind(); source.IsText(kind) {
-		opts.Text, opts.TextFormat = true, kind
+		return t.readObject(ctx, storage.Object{Name: out.Name, Rel: path.Base(out.Name)}, nil, opts)
 	}
-	for _, name := range names {
-		if err := t.readNamed(ctx, name, opts); err != nil || t.Full() {
+	entries, err := out.Files(ctx)
+	if err == nil && entries == nil {
+		entries, err = c.Store().List(ctx, out.Name)
+		entries = slices.DeleteFunc(entries, func(e storage.Object) bool {
+			return source.FormatByName(e.Rel) == "" || slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	files := make([]hive.File, len(entries))
+	for i, e := range entries {
+		parts, _ := hive.Parse(e.Rel) // in an error, names that stand for no columns
+		files[i] = hive.File{Name: e.Name, Parts: parts}
+	}
+	if columns, err := hive.Infer(files, nil); err == nil && len(columns) > 0 {
+		opts.Layout = &source.HiveLayout{Columns: columns, Like: files[0].Name}
+	}
+	for i, e := range entries {
+		if err := t.readObject(ctx, e, files[i].Parts, opts); err != nil || t.Full() {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Table) readNamed(ctx context.Context, name string, opts source.Opening) (err error) {
-	files, err := source.Open(ctx, []string{name}, opts)
+func (t *Table) readObject(ctx context.Context, e storage.Object, parts []hive.Part, opts source.Opening) (err error) {
+	f, err := source.OpenObject(ctx, e, parts, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, source.Close(files)) }()
-	return t.Read(ctx, files[0])
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return t.Read(ctx, f)
 }
 
 // Read adds the first rows of a file. It reads only columns that can be shown.

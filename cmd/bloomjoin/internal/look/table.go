@@ -62,8 +62,12 @@ func (t *Table) Pick(schema *arrow.Schema) (columns []int) {
 }
 
 // Add adds rows until there are enough. columns are those that Pick returns, in that order.
-// Without rows it adds the columns.
+// Without rows it adds the columns; NDJSON without rows has none.
 func (t *Table) Add(schema *arrow.Schema, columns []arrow.Array, rows int) {
+	if schema.NumFields() == 0 {
+		t.Rows += min(rows, t.Most-t.Rows)
+		return
+	}
 	rows = min(rows, t.Most-t.Rows)
 	s, last := t.sectionOf(schema), len(t.sections)-1
 	switch {
@@ -213,7 +217,7 @@ func (t *Table) Print(w io.Writer, of int64, hint string) error {
 		}
 		some = ""
 		if n := s.print(&b, t.width); n < s.of {
-			some = fmt.Sprintf(", %d of %d columns%s", n, s.of, hint)
+			some = fmt.Sprintf(", %d of %s columns%s", n, words.Count(s.of), hint)
 		}
 	}
 	rows := words.Things(t.Rows, "row")

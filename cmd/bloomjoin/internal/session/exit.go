@@ -55,6 +55,20 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	if err == nil {
 		return ExitDone
 	}
+	f := c.failure(ctx, err)
+	c.logError(f)
+	c.reportFailure(start, f)
+	return f.ExitCode
+}
+
+// Failure returns what the report of a run says of the error with which it ends.
+func (c *Session) Failure(ctx context.Context, err error) *Failure {
+	f := c.failure(ctx, err)
+	f.Message = words.Safe(f.Message)
+	return &f
+}
+
+func (c *Session) failure(ctx context.Context, err error) Failure {
 	said := c.explain(err)
 	if by := context.Cause(ctx); by != nil && (errors.Is(err, context.Canceled) || errors.Is(err, by)) {
 		said = by
@@ -72,16 +86,14 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	if c.owner != nil {
 		f.Message = words.ErrorOf(said, c.owner)
 	}
-	c.logError(f)
-	c.reportFailure(start, f)
-	return f.ExitCode
+	return f
 }
 
 // failureOf returns what machines learn of an error, without its text.
-func failureOf(ctx context.Context, err error) failure {
+func failureOf(ctx context.Context, err error) Failure {
 	exit := exitCode(ctx, err)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrNoFiles)
-	return failure{ExitCode: exit, Class: classOf(exit, err), Code: codeOf(ctx, exit, err), NotFound: missing}
+	return Failure{ExitCode: exit, Class: classOf(exit, err), Code: codeOf(ctx, exit, err), NotFound: missing}
 }
 
 // errInternal reports a panic.

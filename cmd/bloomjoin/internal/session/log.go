@@ -72,8 +72,8 @@ func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
 }
 
-// failure is the error that ends the command, as machines see it.
-type failure struct {
+// Failure is the error that ends the command, as machines see it.
+type Failure struct {
 	ExitCode int        `json:"exit_code"`
 	Class    string     `json:"class"`
 	Code     cause.Code `json:"code"` // of the cause, see bloomjoin help
@@ -82,7 +82,7 @@ type failure struct {
 }
 
 // logError prints the error that ends the command.
-func (c *Session) logError(f failure) {
+func (c *Session) logError(f Failure) {
 	attrs := []slog.Attr{slog.Int("exit_code", f.ExitCode), slog.String("class", f.Class), slog.String("code", string(f.Code))}
 	if f.NotFound {
 		attrs = append(attrs, slog.Bool("not_found", true))

@@ -50,14 +50,14 @@ func (c *Session) Report(v any, output string) error {
 
 // reportFailure prints the report of a run that has failed, unless one was printed. While it is
 // not known where data goes, standard error takes it.
-func (c *Session) reportFailure(start time.Time, f failure) {
+func (c *Session) reportFailure(start time.Time, f Failure) {
 	if c.reported {
 		return
 	}
 	f.Message = words.Safe(f.Message)
 	_ = c.Report(struct {
 		Head
-		Error failure `json:"error"`
+		Error Failure `json:"error"`
 	}{c.NewHead(c.verb, start), f}, cmp.Or(c.dataTo, "-")) // nothing can be done about an error
 }
 

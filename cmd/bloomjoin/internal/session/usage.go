@@ -55,7 +55,7 @@ func (c *Session) sayUsage(read int64) {
 	}
 	u, elapsed := c.usage(), max(time.Since(c.started).Seconds(), 1e-3)
 	if u.CPUSeconds > 0 {
-		c.Say("  processors: busy for %.2f s, %.1f of %d on average; threads waited %.2f s for one", u.CPUSeconds, u.CPUSeconds/elapsed, runtime.GOMAXPROCS(0), u.CPUWaitSeconds)
+		c.Say("  processors: busy for %.2f s, %.1f of %d on average; threads waited %.2f s for one", u.CPUSeconds, min(u.CPUSeconds/elapsed, float64(runtime.GOMAXPROCS(0))), runtime.GOMAXPROCS(0), u.CPUWaitSeconds)
 	}
 	bytes, disk := "", ""
 	if read > 0 {
