@@ -236,7 +236,8 @@ func every(d time.Duration, f func(last bool)) (end func()) {
 
 const (
 	drawEvery = 150 * time.Millisecond
-	barWidth  = 30
+	longBar   = 30
+	shortBar  = 5 // a shorter one says nothing
 )
 
 // drawer returns a function that draws the phase as a bar on a line of f, and clears the line at
@@ -250,7 +251,7 @@ func (p *phases) drawer(f *os.File) func(last bool) {
 		}
 		text := ""
 		if !last {
-			text = p.bar()
+			text = p.bar(width - 1)
 			text = text[:min(len(text), max(width-1, 0))] // a longer one would begin a new line
 		}
 		// Messages are written over it. A terminal that is gone misses nothing.
@@ -259,14 +260,16 @@ func (p *phases) drawer(f *os.File) func(last bool) {
 	}
 }
 
-// bar returns the line of a terminal, in ASCII.
-func (p *phases) bar() string {
+// bar returns the line of a terminal, in ASCII. The figures come first: the bar takes what room
+// they leave.
+func (p *phases) bar(room int) string {
 	what, progress := p.line()
 	m := p.now.Load()
 	n := m.rows.Load()
-	if m.total == 0 || n > m.total {
+	size := min(longBar, room-len(what)-len(progress)-len(" [] "))
+	if m.total == 0 || n > m.total || size < shortBar {
 		return what + " " + progress
 	}
-	full := int(barWidth * n / m.total)
-	return fmt.Sprintf("%s [%s%s] %s", what, strings.Repeat("=", full), strings.Repeat("-", barWidth-full), progress)
+	full := int(int64(size) * n / m.total)
+	return fmt.Sprintf("%s [%s%s] %s", what, strings.Repeat("=", full), strings.Repeat("-", size-full), progress)
 }

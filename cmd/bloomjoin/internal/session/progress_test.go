@@ -149,15 +149,20 @@ func TestProgressBar(t *testing.T) {
 	p := new(phases)
 	m := &meter{what: "joining", total: 1000}
 	p.add(m, 250)
-	if got := p.bar(); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 7)+strings.Repeat("-", 23)+"] 25 % (250 of 1,000 rows), ") {
+	if got := p.bar(200); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 7)+strings.Repeat("-", 23)+"] 25 % (250 of 1,000 rows), ") {
 		t.Errorf("%q", got)
 	}
+	for room := range 120 { // the figures have the first room
+		if got := p.bar(room); strings.Contains(got, "[") && len(got) > room || room < 40 && strings.Contains(got, "[") {
+			t.Errorf("%d columns: %q", room, got)
+		}
+	}
 	p.add(m, 750)
-	if got := p.bar(); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 30)+"] 100 % ") {
+	if got := p.bar(200); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 30)+"] 100 % ") {
 		t.Errorf("%q", got)
 	}
 	p.add(m, 1) // read twice
-	if got := p.bar(); !strings.HasPrefix(got, "joining 1,001 rows, ") {
+	if got := p.bar(200); !strings.HasPrefix(got, "joining 1,001 rows, ") {
 		t.Errorf("%q", got)
 	}
 	f, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
