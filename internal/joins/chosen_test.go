@@ -360,6 +360,8 @@ func TestCountNeedsKeysAlone(t *testing.T) {
 		refused(t, "a column that one file lacks", ids, logs, opts, ids[1].Name(), `no column "x"`)
 		opts.Columns = nil
 		refused(t, "all columns", ids, logs, opts, ids[1].Name(), "columns of the ID files", "choose those that are alike")
+		reversed := []*partition.File{ids[1], ids[0]}
+		refused(t, "all columns, of which the first file lacks one", reversed, logs, opts, ids[0].Name(), "column x", "columns of the ID files", "choose those that all have")
 	}
 }
 

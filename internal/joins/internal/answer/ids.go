@@ -7,6 +7,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
@@ -70,8 +73,31 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logFile *source.Fi
 		return c, nil
 	}
 	c.hold(held, ids, a.wanted == nil)
+	if a.wanted == nil {
+		if err := c.lacksNone(ids); err != nil {
+			return nil, err
+		}
+	}
 	c.Held, err = tables.NewArrayColumns(ids, c.names, c.ignoreCase)
 	return c, err
+}
+
+// lacksNone returns an error if a file has a column that the first one lacks: the answer would be
+// without it.
+func (c *IDColumns) lacksNone(files []*source.File) error {
+	known := map[string]bool{}
+	for _, f := range c.all.Fields() {
+		known[c.folded(f.Name)] = true
+	}
+	for _, f := range files[1:] {
+		for _, col := range f.Schema().Fields() {
+			if !known[c.folded(col.Name)] {
+				return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: col.Name}, "columns of the ID files", "those of "+files[0].Name(), "another one")).
+					WithHint("give the files the same columns, or choose those that all have; a semi or anti join needs only the key")
+			}
+		}
+	}
+	return nil
 }
 
 // hold names the columns at the given positions in c.all. If they were not chosen by name, and
