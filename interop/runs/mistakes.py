@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 FIRST, TEXT = 90210000000, "zqkey"  # what keys begin with: 90210000000 and on, zqkey0 and on
 KEYS = re.compile(r"(?i)9021\d{7}|zqkey\d")
 FLAG = re.compile(r"bloomjoin( sketch query| [a-z]+)|(?<![\w-])(--[a-z0-9][a-z0-9-]*)|[;,()]")
-OF_OTHERS = {"--array", "--long", "--ultra", "--help"}  # of Slurm and zstd, and what each verb has
+OF_OTHERS = {"--array", "--long", "--ultra", "--help", "--help-all"}  # of Slurm and zstd, and what each verb has
 
 KEY = ["--key", "k"]
 VERBS = {  # options, and inputs
