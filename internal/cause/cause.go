@@ -173,8 +173,8 @@ func codeOf(err error) Code {
 			return Network
 		}
 	}
-	switch err { //nolint:errorlint // this error, not what it wraps
-	case os.ErrDeadlineExceeded, context.DeadlineExceeded:
+	switch err {
+	case os.ErrDeadlineExceeded, context.DeadlineExceeded: //nolint:errorlint // this error, not what it wraps
 		return Network
 	case context.Canceled:
 		return Interrupted
