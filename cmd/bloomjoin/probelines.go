@@ -268,8 +268,8 @@ func (l *lineReader) each(ctx context.Context, fn func(*lineBatch) error) (err e
 }
 
 // batches reads rows while others are answered. The last batch says why there are no more,
-// unless ctx ends before. The goroutine ends with the input or with ctx; where it waits for
-// rows then, with what ends the command's standard input, for which nobody waits.
+// unless ctx ends before. The goroutine ends with the input or with ctx; if it is blocked in a
+// read then, it ends when standard input does, and the command does not wait for it.
 func (l *lineReader) batches(ctx context.Context) <-chan *lineBatch {
 	const atOnce = 3 // one is read, one is answered, and one waits
 	full := make(chan *lineBatch)

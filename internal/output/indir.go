@@ -284,7 +284,7 @@ type Earlier struct {
 func (o Destination) Earlier(ctx context.Context) (e Earlier, err error) {
 	o.fill(ctx)
 	if o.asText() {
-		m, err := o.readMark(ctx, o.Name)
+		m, err := o.readMark(ctx, o.Name) // Pending has compared the text with it
 		return Earlier{RowsOut: &m.Rows}, err
 	}
 	if !o.IsDir(ctx) {

@@ -77,14 +77,30 @@ func (o Destination) marker(ctx context.Context, name string) (marker string, ta
 		return source.MarkerOf(ctx, o.Store, name)
 	}
 	for n := 0; ; n++ {
-		m, err := o.readMark(ctx, name)
+		m, err := o.markOfText(ctx, name)
 		if err == nil || n == 100 || !errors.Is(err, storage.ErrChanged) { // else another attempt at the run has just written it
 			return m.Metadata[source.MetaRun], true, err
 		}
 	}
 }
 
-// readMark returns the mark of a text file, an empty one if it has none.
+// markOfText returns the mark of a text file, an empty one if it has none, or another text's.
+func (o Destination) markOfText(ctx context.Context, name string) (textMark, error) {
+	m, err := o.readMark(ctx, name)
+	if err != nil || m.Version == 0 {
+		return m, err
+	}
+	sum, err := publish.SumOf(ctx, o.Store, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return textMark{}, nil
+	case err != nil || sum != m.Sum:
+		return textMark{}, err
+	}
+	return m, nil
+}
+
+// readMark returns the mark beside a text file, whatever the text is; an empty one if there is none.
 func (o Destination) readMark(ctx context.Context, name string) (m textMark, err error) {
 	src, err := o.Store.Open(ctx, storage.Object{Name: markOf(name)})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,13 +115,6 @@ func (o Destination) readMark(ctx context.Context, name string) (m textMark, err
 	}
 	if json.Unmarshal(b, &m) != nil || m.Version != 1 {
 		return textMark{}, nil
-	}
-	sum, err := publish.SumOf(ctx, o.Store, name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return textMark{}, nil
-	case err != nil || sum != m.Sum:
-		return textMark{}, err
 	}
 	return m, nil
 }

@@ -131,9 +131,9 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 	return names
 }
 
-// Owner returns a function that returns the command that has a flag which cmd lacks, and that an
-// error of cmd names: bloomjoin build if that has it. It returns nothing for flags of cmd, and for
-// --force, which the error of a commit names for the runs of the workers.
+// Owner returns a lookup for flags that an error of cmd names but cmd lacks: it returns a command
+// that has the flag, preferably bloomjoin build. It returns "" for flags of cmd, and for --force,
+// which errors of a commit name for the workers' runs.
 func Owner(cmd *cobra.Command) func(flag string) string {
 	return func(flag string) string {
 		owners := commandsWith(cmd.Root(), flag)

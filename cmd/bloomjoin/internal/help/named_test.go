@@ -19,8 +19,8 @@ var (
 	helpOf   = regexp.MustCompile(`bloomjoin help (guide )?([a-z-]+)`)
 )
 
-// TestNamed checks how texts name guides: whoever has the program alone can open a topic of
-// help or an address, but no path of a checkout. Both must be there.
+// TestNamed checks how texts name guides: as topics of help or full addresses that exist. A path
+// of a checkout is of no use with the program alone.
 func TestNamed(t *testing.T) {
 	root := os.DirFS("../../../..")
 	found := 0

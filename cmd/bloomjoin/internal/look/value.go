@@ -92,7 +92,7 @@ func shown(s string, most int) string {
 }
 
 // appendJSON appends a value as compact JSON, unless the text has more than most bytes by then.
-// Texts, times and the like are quoted inside of others. Bytes that are no text are hexadecimal.
+// Texts, times and the like are quoted inside of others. Bytes that are not text are hexadecimal.
 func appendJSON(b []byte, a arrow.Array, i, most int, inside bool) []byte {
 	switch {
 	case len(b) > most:
@@ -142,7 +142,7 @@ func appendJSON(b []byte, a arrow.Array, i, most int, inside bool) []byte {
 	return quotedIf(inside && !number, b, s)
 }
 
-// appendMap appends a map as an object. Keys that are no texts become texts.
+// appendMap appends a map as an object. Its keys become texts.
 func appendMap(b []byte, a *array.Map, i, most int) []byte {
 	b = append(b, '{')
 	from, to := a.ValueOffsets(i)
@@ -206,7 +206,7 @@ func quotedIf(quotes bool, b []byte, s string) []byte {
 }
 
 // quoted appends a text as a string of JSON. Characters that a terminal would obey or hide, and
-// bytes that are no UTF-8, are escaped.
+// bytes that are not UTF-8, are escaped.
 func quoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for len(s) > 0 {

@@ -13,8 +13,8 @@ import (
 // that was probably meant.
 func Error(err error) string { return ErrorOf(err, func(string) string { return "" }) }
 
-// ErrorOf returns the text of an error like Error. The flags that the command lacks are those of
-// others: owner returns the command that has a flag, or nothing if the flag needs no command.
+// ErrorOf is [Error] for a command that may lack a flag of the text: such a flag is printed after
+// the command that owner returns for it.
 func ErrorOf(err error, owner func(flag string) string) string {
 	option := func(o wording.Option) string {
 		flag := Flag(o)
