@@ -86,6 +86,7 @@ type inspected struct {
 	Table   *tableFacts  `json:"table,omitempty"`
 	Inputs  *listFacts   `json:"inputs,omitempty"`
 	Index   *indexFacts  `json:"index,omitempty"`
+	Notes   []string     `json:"notes,omitempty"` // what the file says wrongly and readers do not rely on
 	name    string       // as given
 	lines   [][2]string  // for people
 	rows    *look.Table  // for people; nil: none
@@ -519,6 +520,15 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 		}
 	}
 	i.Checked = true
-	i.say("checked", "every page was decoded")
+	said := "every page was decoded"
+	if f.Parquet() != nil {
+		said += "; statistics, page indexes and Bloom filters agree with the values"
+		i.Notes = f.Doubts()
+	}
+	for _, note := range i.Notes {
+		said = "every page was decoded; see the notes"
+		i.say("note", "%s", note)
+	}
+	i.say("checked", "%s", said)
 	return nil
 }

@@ -82,6 +82,7 @@ type Chunk struct {
 	noCoded  bool     // skip dictionary-coded pages
 	sealing  bool     // return pages undecoded if possible
 	alone    bool     // decompress no page before its turn
+	header   []byte   // of the last page, as stored; nil: not kept
 	need     int      // bytes of the decompressed page up to its last selected row; 0: all
 	index    *OffsetIndex
 	indexed  bool // the index was looked up
@@ -379,6 +380,9 @@ func (c *Chunk) readHeader() (*meta.PageHeader, int64, error) {
 		h := new(meta.PageHeader)
 		n, err := meta.Decode(b, h)
 		if err == nil {
+			if c.header != nil {
+				c.header = append(c.header[:0], b[:n]...)
+			}
 			offset := c.pos
 			c.pos += int64(n)
 			return h, offset, nil

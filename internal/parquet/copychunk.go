@@ -355,7 +355,9 @@ func (c *Chunk) factsV2(h *meta.PageHeader) (p pageFacts, why string, err error)
 		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
 	case p.nulls < 0 || p.nulls > p.entries || l.MaxDef == 0 && p.nulls > 0:
 		return p, "", c.corrupt(nil, "the page has %d nulls among %d values", p.nulls, p.entries)
-	case l.MaxRep == 0 && p.rows != p.entries, p.rows <= 0, p.rows > p.entries:
+	case l.MaxRep == 0 && p.rows != p.entries:
+		return p, "it has a page whose header has another number of rows than its values", nil
+	case p.rows <= 0, p.rows > p.entries:
 		return p, "", c.corrupt(nil, "the page has %d rows, and %d values", p.rows, p.entries)
 	}
 	if !c.beginsRow(h) {

@@ -59,6 +59,7 @@ type ColumnIndex struct {
 	Null       []bool   // the page has only NULLs, so its bounds are meaningless
 	Min, Max   [][]byte // bounds of the values, which need not occur as values
 	NullCounts []int64  // -1 for pages without a count; nil if no page has one
+	Boundaries format.BoundaryOrder
 }
 
 type thriftOffsetIndex struct {
@@ -113,6 +114,8 @@ func (x *OffsetIndex) check(start, end int64) error {
 			return fmt.Errorf("page %d is at %d, before the end of what precedes it at %d", i+1, p.Offset, next)
 		case p.Offset > end || int64(p.Size) > end-p.Offset:
 			return fmt.Errorf("page %d, %d bytes at %d, reaches beyond the column chunk, which ends at %d", i+1, p.Size, p.Offset, end)
+		case i > 0 && p.Offset > next:
+			return fmt.Errorf("page %d is at %d, the one before it ends at %d", i+1, p.Offset, next)
 		case i == 0 && p.FirstRow != 0:
 			return fmt.Errorf("page 1 begins with row %d, not with row 0", p.FirstRow)
 		case p.FirstRow <= row:
@@ -121,6 +124,9 @@ func (x *OffsetIndex) check(start, end int64) error {
 			return fmt.Errorf("page %d begins with row %d of %d", i+1, p.FirstRow, x.rows)
 		}
 		next, row = p.Offset+int64(p.Size), p.FirstRow
+	}
+	if next < end { // rows of a page that is not listed would pass for those of another
+		return fmt.Errorf("its last page ends at %d, the column chunk at %d", next, end)
 	}
 	return nil
 }
@@ -138,19 +144,24 @@ func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, 
 	if err := f.readIndex(at, "column index", c.ColumnIndexOffset, c.ColumnIndexLength, &t); err != nil {
 		return nil, false, err
 	}
-	ci := &ColumnIndex{Null: t.NullPages, Min: t.MinValues, Max: t.MaxValues}
+	ci := &ColumnIndex{Null: t.NullPages, Min: t.MinValues, Max: t.MaxValues, Boundaries: t.BoundaryOrder}
 	if len(t.NullCounts) > 0 {
 		ci.NullCounts = t.NullCounts
 	}
-	if err := ci.check(x, f.Leaves[leaf].MaxRep == 0); err != nil {
+	nulls := int64(-1)
+	if n := c.MetaData.Statistics.NullCount; n.Valid && f.Metadata.NullsBelieved() {
+		nulls = n.V
+	}
+	if err := ci.check(x, f.Leaves[leaf].MaxRep == 0, nulls); err != nil {
 		return nil, false, corruptIndex(at, "column index", err)
 	}
 	return ci, true, nil
 }
 
 // check returns an error for the first rule that the index breaks. A flat column
-// has one entry per row.
-func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
+// has one entry per row. nulls is the chunk's number of NULLs, negative if unknown: if the
+// pages have another one, rows would be lost by the one or the other.
+func (ci *ColumnIndex) check(x *OffsetIndex, flat bool, nulls int64) error {
 	pages := len(x.Pages)
 	for _, list := range []struct {
 		name string
@@ -166,11 +177,18 @@ func (ci *ColumnIndex) check(x *OffsetIndex, flat bool) error {
 	if len(ci.NullCounts) != pages {
 		return fmt.Errorf("%d numbers of NULLs for %d pages", len(ci.NullCounts), pages)
 	}
+	total, known := int64(0), flat && nulls >= 0
 	for i, n := range ci.NullCounts {
 		// parquet-mr writes -1 for pages without statistics.
 		if rows := x.End(i) - x.Pages[i].FirstRow; n < -1 || flat && n > rows {
 			return fmt.Errorf("%d NULLs in page %d of %d rows", n, i+1, rows)
+		} else if n < 0 || ci.Null[i] && n < rows { // parquet-mr knows nothing about the page
+			known = false
 		}
+		total += n
+	}
+	if known && total != nulls {
+		return fmt.Errorf("%d NULLs in all pages, the column chunk has %d", total, nulls)
 	}
 	return nil
 }

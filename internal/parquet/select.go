@@ -30,7 +30,9 @@ func (c *Chunk) without(h *meta.PageHeader) (rows int64, ok bool) {
 		if countsValues(c.leaf, dh) && !c.oneEntryPerRow(h) {
 			return 0, false
 		}
-		rows, encoding = int64(dh.NumRows), dh.Encoding
+		if rows, encoding = int64(dh.NumRows), dh.Encoding; c.leaf.MaxRep == 0 {
+			rows = int64(dh.NumValues) // as decoding counts them
+		}
 	case h.Type == format.DataPage && h.DataPageHeader.Valid && c.leaf.MaxRep == 0:
 		rows, encoding = int64(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
 	default:

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// Check reads a row group with its page indexes, or the corresponding part of a
-// file of another format, and returns the first error.
+// Check reads a row group and compares what a Parquet file says of it, see
+// Audit in package parquet, or reads the corresponding part of a file of another format. It
+// returns the first error.
 func (f *File) Check(ctx context.Context, group int) (err error) {
 	held, release, err := f.keepOpen(ctx)
 	if err != nil {
@@ -27,21 +26,10 @@ func (f *File) Check(ctx context.Context, group int) (err error) {
 		}
 	}
 	if p := f.Parquet(); p != nil {
-		return checkIndexes(p.File(), group)
-	}
-	return nil
-}
-
-// checkIndexes reads the page indexes of a row group, which reading its pages
-// does not.
-func checkIndexes(f *parquet.File, group int) error {
-	for leaf := range f.Metadata.RowGroups[group].Columns {
-		x, ok, err := f.OffsetIndex(group, leaf)
-		if err == nil && ok {
-			_, _, err = f.ColumnIndex(group, leaf, x)
-		}
-		if err != nil && !errors.Is(err, fault.ErrUnsupported) {
-			return err
+		for leaf := range p.File().Leaves {
+			if err := p.File().Audit(ctx, group, leaf, f.Doubt); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

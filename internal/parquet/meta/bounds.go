@@ -3,8 +3,10 @@ package meta
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -63,6 +65,35 @@ func (b *Bounds) Add(by Order, o Bounds) {
 	if b.Hi == nil || by.Compare(o.Hi, b.Hi) > 0 {
 		b.Hi = bytes.Clone(o.Hi)
 	}
+}
+
+// Widen returns bounds that Admits allows, as BoundsOf would: a zero may have either sign.
+func (o Order) Widen(b Bounds) Bounds {
+	if o.by == floats {
+		return floatBounds(slices.Concat(b.Lo, b.Hi), o.width)
+	}
+	return b
+}
+
+// WithoutNaN returns the floats of the given size in plain that are numbers.
+func WithoutNaN(plain []byte, width int) (numbers []byte) {
+	for v := range slices.Chunk(plain, width) {
+		if !isNaN(v) {
+			numbers = append(numbers, v...)
+		}
+	}
+	return numbers
+}
+
+// Text returns bounds for messages.
+func (o Order) Text(b Bounds) string {
+	switch {
+	case o.by == integers && o.signed && len(b.Lo) == o.width && len(b.Hi) == o.width:
+		return fmt.Sprintf("%d to %d", orderKey(b.Lo, o), orderKey(b.Hi, o))
+	case o.ByteArrays():
+		return fmt.Sprintf("%.40q to %.40q", b.Lo, b.Hi)
+	}
+	return fmt.Sprintf("0x%.40x to 0x%.40x", b.Lo, b.Hi)
 }
 
 func boolBounds(plain []byte, n int) Bounds {

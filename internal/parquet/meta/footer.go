@@ -203,6 +203,12 @@ func (m *Footer) FalseNulls() bool {
 	return ok && err == nil && n < 12
 }
 
+// FalseRows reports whether the writer miscounts the rows of V2 pages: hangxie/parquet-go gives
+// none, fraugster/parquet-go counts a row with the page before or after its own.
+func (m *Footer) FalseRows() bool {
+	return m.CreatedBy == "parquet-go" || strings.HasPrefix(m.CreatedBy, "github.com/hangxie/")
+}
+
 // SharedDeltas reports whether the writer's DELTA_BYTE_ARRAY pages depend on the
 // page before them (PARQUET-246: parquet-mr before 1.8).
 func (m *Footer) SharedDeltas() bool {

@@ -19,7 +19,7 @@ const Creator = "bloomjoin"
 // are in the order that its type defines, and hold all values of the column: the
 // file declares the order, and its writer is trusted for such columns.
 func (m *Footer) BoundsBelieved(l *Leaf) bool {
-	return m.knownOrder(l) && boundsBelieved(m.CreatedBy, l)
+	return m.KnownOrder(l) && boundsBelieved(m.CreatedBy, l)
 }
 
 // BoundsCoverEmpty reports whether bounds of strings include empty ones. Several
@@ -60,9 +60,9 @@ func (l *Leaf) IsFloat() bool {
 	return l.Type == format.Float || l.Type == format.Double || l.Logical.Kind == Float16
 }
 
-// knownOrder reports whether the file declares that the leaf's bounds are in the
+// KnownOrder reports whether the file declares that the leaf's bounds are in the
 // order that its type defines.
-func (m *Footer) knownOrder(l *Leaf) bool {
+func (m *Footer) KnownOrder(l *Leaf) bool {
 	if l.Index >= len(m.ColumnOrders) {
 		return false
 	}
