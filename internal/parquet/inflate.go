@@ -217,7 +217,7 @@ func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, siz
 		case h.Type == format.DataPage && h.DataPageHeader.Valid:
 			entries, rows, encoding = int64(v1.NumValues), int64(v1.NumValues), v1.Encoding
 		case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid && (v2.IsCompressed.V || !v2.IsCompressed.Valid):
-			entries, rows, encoding = int64(v2.NumValues), int64(v2.NumRows), v2.Encoding
+			entries, rows, encoding = int64(v2.NumValues), int64(v2.NumValues), v2.Encoding // rows of repeated leaves are estimated
 			levels = int64(v2.RepetitionLevelsByteLength) + int64(v2.DefinitionLevelsByteLength)
 		}
 		if entries <= 0 || rows <= 0 || levels < 0 || levels > min(stored, size) {
