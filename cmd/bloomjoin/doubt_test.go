@@ -81,3 +81,33 @@ func TestDamagedBloomFilter(t *testing.T) {
 		}
 	}
 }
+
+// What a writer is known to say wrongly, and no scan relies on, is a note of inspect --check.
+func TestInspectNotes(t *testing.T) {
+	const file = "../../internal/parquet/testdata/v2otherrows.parquet"
+	const note = file + ": row group 1: column user_id: page 1: the header's rows: want 6, as decoded, got 5; scans do not rely on it"
+	out := works(t, "", "inspect", "--check", file)
+	if !strings.Contains(out, note) || !strings.Contains(out, "every page was decoded; see the notes") {
+		t.Errorf("got %s", out)
+	}
+	var report struct{ Files []inspected }
+	if err := json.Unmarshal([]byte(works(t, "", "inspect", "--check", "--json", file)), &report); err != nil {
+		t.Fatal(err)
+	}
+	if f := report.Files[0]; !f.Checked || len(f.Notes) == 0 || f.Notes[0] != note {
+		t.Errorf("got %+v", f)
+	}
+	if out := works(t, "", "inspect", "--check", flights+"/logs"); strings.Count(out, ", checked\n") != 4 {
+		t.Errorf("got %s", out)
+	}
+	if out := works(t, "", "inspect", "--check", filepath.Dir(file)); !strings.Contains(out, "v2otherrows.parquet: 667 B, parquet, 20 rows, 2 columns, checked with 4 notes\n") {
+		t.Errorf("got %s", out)
+	}
+	ids := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(ids, []byte("user_id\n5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := works(t, "", "join", "--ids", ids, "--on", "user_id", "--count", file); strings.TrimSpace(out) != "1" {
+		t.Errorf("got %s rows, want 1", out)
+	}
+}

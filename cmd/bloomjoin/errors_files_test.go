@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	pg "github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Rows of the logs and ID sets of the cases.
@@ -70,6 +73,18 @@ func makeErrorFiles(t *testing.T, dir string) {
 	flipped := bytes.Clone(log)
 	flipped[1000] ^= 0x10
 	put(t, "flipped.parquet", flipped)
+	footer := len(log) - 8 - int(binary.LittleEndian.Uint32(log[len(log)-8:]))
+	m, _, err := meta.DecodeFooter(log[footer : len(log)-8])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.RowGroups[0].Columns[0].MetaData.Statistics.NullCount.V = 5
+	untrue, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	untrue = append(untrue, binary.LittleEndian.AppendUint32(nil, uint32(len(untrue)))...)
+	put(t, "untrue.parquet", slices.Concat(log[:footer], untrue, []byte("PAR1")))
 	put(t, "encrypted.parquet", append(bytes.Clone(log[:len(log)-4]), "PARE"...))
 	put(t, "mixed/monday.parquet", log)
 	put(t, "mixed/notes.txt", []byte("what the columns mean\n"))

@@ -122,6 +122,7 @@ func logErrors() []errorGroup {
 			failed("A Parquet file that was cut short", scan+"-o out.parquet logs cut.parquet"),
 			failed("A Parquet file with a changed byte", scan+"-o out.parquet logs flipped.parquet"),
 			failed("A changed byte found by inspect", "bloomjoin inspect --check flipped.parquet"),
+			failed("False statistics found by inspect", "bloomjoin inspect --check untrue.parquet"),
 			failed("An encrypted Parquet file", scan+"-o out.parquet encrypted.parquet"),
 			failed("Files without the key", scan+"-o out/ logs no-key.parquet"),
 			failed("No file has the key", scan+"--missing-key skip-file -o out/ no-key.parquet"),

@@ -214,6 +214,9 @@ func (i *inspected) summary() string {
 	if i.Checked {
 		checked = ", checked"
 	}
+	if len(i.Notes) > 0 {
+		checked += " with " + words.Things(len(i.Notes), "note")
+	}
 	if i.Inputs != nil {
 		return "a list of " + words.Things(i.Inputs.Inputs, "input") + checked
 	}
@@ -522,7 +525,7 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 	i.Checked = true
 	said := "every page was decoded"
 	if f.Parquet() != nil {
-		said += "; statistics, page indexes and Bloom filters agree with the values"
+		said += "; the statistics, page indexes and Bloom filters that scans use agree with the values"
 		i.Notes = f.Doubts()
 	}
 	for _, note := range i.Notes {

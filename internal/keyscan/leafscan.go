@@ -55,9 +55,7 @@ func (l *LeafScan) within(ctx context.Context, group int) (rows.Set, error) {
 
 func (l *LeafScan) compressedKeyBytes(group int) (bytes int64, ok bool) {
 	f := l.file.Parquet().File()
-	md := &f.Metadata.RowGroups[group].Columns[l.Number()].MetaData
-	nulls := md.Statistics.NullCount
-	return md.TotalCompressedSize, f.Leaves[l.Number()].MaxDef == 0 || nulls.Valid && nulls.V == 0
+	return f.Metadata.RowGroups[group].Columns[l.Number()].MetaData.TotalCompressedSize, f.NoNulls(group, l.Number())
 }
 
 func (l *LeafScan) entries() []uint32 { return l.of }
@@ -172,9 +170,8 @@ func (l *LeafScan) misfits(indices []uint32) error {
 // counted by key, or if NULLs must be counted.
 func (l *LeafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
 	f, leaf := l.file.Parquet().File(), l.Number()
-	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
 	switch {
-	case l.counts || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0):
+	case l.counts || !f.NoNulls(group, leaf):
 		return false, nil
 	case f.Remote() && f.LeavesDictionary(group, leaf): // some pages may do without
 		return false, nil

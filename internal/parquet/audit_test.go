@@ -298,3 +298,52 @@ func TestAuditOfValidFiles(t *testing.T) {
 		t.Errorf("only %d files", valid)
 	}
 }
+
+// A copy does not pass on a number of NULLs that the page index contradicts.
+func TestCopyDropsDoubtfulNulls(t *testing.T) {
+	for _, nulls := range []int64{5, 0} {
+		f := audited{}.file(t, false, func(x *audited) { x.chunk.NullCount.V = nulls })
+		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, why, err := w.CopyChunk(context.Background(), f, 0, 0, 0, CopyOptions{})
+		if err != nil || why != "" {
+			t.Fatal(err, why)
+		}
+		if n := e.stats.NullCount; n.Valid != (nulls == 5) || n.V != nulls {
+			t.Errorf("%d NULLs according to the chunk: the copy has %+v", nulls, n)
+		}
+	}
+}
+
+// Rows of flat V2 pages are their values, whatever their headers say: all are read, and pages
+// are skipped, by their values.
+func TestMiscountedRows(t *testing.T) {
+	for _, rows := range []int32{0, 3, 5} {
+		f := audited{}.file(t, true, func(x *audited) {
+			for i := range x.pages {
+				x.pages[i].V2.V.NumRows = rows
+			}
+		})
+		for row, want := range map[uint32]int64{0: 1, 3: 3, 7: 9} {
+			c := f.Chunk(0, 0)
+			c.Select([]uint32{row})
+			p, err := c.Next(context.Background())
+			if err != nil || !bytes.Equal(p.Plain, long(want)) {
+				t.Errorf("%d rows in each header, row %d: %v, %v", rows, row, p, err)
+			}
+			if pages, skipped := c.Pages(); pages != int(row/4)+1 || skipped != int(row/4) {
+				t.Errorf("%d rows in each header, row %d: %d pages seen, %d skipped", rows, row, pages, skipped)
+			}
+			c.Close()
+		}
+		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, why, err := w.CopyChunk(context.Background(), f, 0, 0, 0, CopyOptions{}); err != nil || !strings.Contains(why, "another number of rows") {
+			t.Errorf("copied whole: %q, %v", why, err)
+		}
+	}
+}

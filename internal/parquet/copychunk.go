@@ -80,10 +80,10 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int,
 		stored: &k.stored, storedDict: k.dictSize,
 	}
 	order := f.believedOrder(c.leaf, w.order[to])
-	e.stats = k.statistics(order)
 	if e.index, err = k.index(order); err != nil {
 		return nil, "", err
 	}
+	e.stats = k.statistics(order)
 	e.filter, err = f.storedFilter(rowGroup, from)
 	return e, "", err
 }
@@ -105,6 +105,7 @@ type chunkWalk struct {
 	kinds     []pageKind
 	pages     []walkedPage
 	unknown   bool  // the rows of some page are not known
+	doubt     bool  // the page index is damaged, or contradicts the chunk's number of NULLs
 	nulls     int64 // -1: not known
 }
 

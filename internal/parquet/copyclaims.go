@@ -22,7 +22,7 @@ import (
 func (k *chunkWalk) statistics(order meta.Order) (s meta.Statistics) {
 	in := &k.md.Statistics
 	nulls := k.nulls
-	if n := in.NullCount; nulls < 0 && n.Valid && n.V >= 0 && n.V <= k.md.NumValues && k.f.Metadata.NullsBelieved() {
+	if n := in.NullCount; nulls < 0 && n.Valid && n.V >= 0 && n.V <= k.md.NumValues && k.f.Metadata.NullsBelieved() && !k.doubt {
 		nulls = n.V
 	}
 	if nulls >= 0 {
@@ -102,7 +102,7 @@ func (ci *ColumnIndex) claim(i int, p pageFacts, order meta.Order) (b meta.Bound
 // without one, the copy has no index.
 func (k *chunkWalk) index(order meta.Order) (x pageIndex, err error) {
 	given, columns, err := k.indexes(order)
-	if err != nil || given != nil && !k.fits(given) {
+	if k.doubt = errors.Is(err, fault.ErrCorrupt); err != nil || given != nil && !k.fits(given) {
 		given, columns = nil, nil
 	}
 	if err != nil && !unusable(err) {
@@ -144,9 +144,6 @@ func (c *Chunk) indexes(order meta.Order) (x *OffsetIndex, columns *ColumnIndex,
 		return x, nil, err
 	}
 	columns, _, err = c.f.ColumnIndex(group, leaf, x)
-	if err != nil && unusable(err) {
-		columns, err = nil, nil
-	}
 	return x, columns, err
 }
 

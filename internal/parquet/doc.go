@@ -7,7 +7,7 @@
 // the walk to some rows: pages without any of them are not decompressed, and in the
 // others only the entries of these rows are decoded. [File.OffsetIndex],
 // [File.ColumnIndex] and [File.BloomFilter] help to decide what need not be read.
-// [File.Measure] decodes a whole chunk and keeps nothing.
+// [File.Audit] decodes a whole chunk and compares what the file says of it.
 //
 // Between files: [File.Project] makes the schema of an output from some columns; a
 // [Repeater] repeats rows of pages. Package adapt converts pages to other schemas.

@@ -62,6 +62,13 @@ func (f *File) BoundsBelieved(l *meta.Leaf) bool {
 	return f.Constant(l.Index) || len(f.Metadata.ColumnOrders) == len(f.Leaves) && f.Metadata.BoundsBelieved(l)
 }
 
+// NoNulls reports whether a leaf that is not repeated has no NULL in a row group, as statistics
+// say that are believed.
+func (f *File) NoNulls(rowGroup, leaf int) bool {
+	n := f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Statistics.NullCount
+	return f.Leaves[leaf].MaxDef == 0 || n.Valid && n.V == 0 && f.Metadata.NullsBelieved()
+}
+
 // RowGroup summarises a row group.
 type RowGroup struct {
 	Rows            int64

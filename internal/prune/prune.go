@@ -232,7 +232,7 @@ func (g *rowGroup) pages(leaf int) (*pageIndex, error) {
 // nullCount returns the number of NULLs in the chunk of a leaf, or -1 if unknown.
 func (g *rowGroup) nullCount(leaf int) int64 {
 	n, ok := g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData.Statistics.NullCount.Get()
-	if !ok || n < 0 || n > g.rows {
+	if !ok || n < 0 || n > g.rows || !g.file.Metadata.NullsBelieved() {
 		return -1
 	}
 	return n

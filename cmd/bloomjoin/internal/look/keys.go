@@ -64,7 +64,7 @@ func (k *Key) count(f *source.File, index []int) {
 	required := file.Leaves[leaf.Index()].MaxDef == 0
 	for g := range file.RowGroups {
 		n, ok := file.Metadata.RowGroups[g].Columns[leaf.Index()].MetaData.Statistics.NullCount.Get()
-		if known = known && (required || ok && n >= 0 && n <= f.GroupRows(g)); known && !required {
+		if known = known && (required || ok && file.Metadata.NullsBelieved() && n >= 0 && n <= f.GroupRows(g)); known && !required {
 			nulls += n
 		}
 	}
