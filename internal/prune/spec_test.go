@@ -118,6 +118,9 @@ func (s *spec) file(t testing.TB) []byte {
 				columns.NullCounts = append(columns.NullCounts, p.nulls)
 			}
 		}
+		if n := len(offsets.PageLocations); n > 0 {
+			offsets.PageLocations[n-1].CompressedPageSize = int32(specChunk - 100*(n-1)) // up to the chunk's end
+		}
 		chunk.OffsetIndexOffset, chunk.OffsetIndexLength = put(&offsets)
 		chunk.ColumnIndexOffset, chunk.ColumnIndexLength = put(&columns)
 	}
