@@ -263,7 +263,7 @@ func (v *tableVictim) put(name string, n int) error {
 	return os.Rename(name, filepath.Join(v.copies, fmt.Sprintf("%d.copy%s", n, filepath.Ext(name))))
 }
 
-var aboutIndex = regexp.MustCompile("the (offset|column) index")
+var aboutClaims = regexp.MustCompile("the (offset|column) index|Bloom filter|as decoded")
 
 // agree returns which ways to read disagree about a file. Errors about limits of one
 // of them do not count.
@@ -272,8 +272,8 @@ func agree(check, read, copied, joined error) string {
 		return err == nil || errors.Is(err, fault.ErrUnsupported) || errors.Is(err, fault.ErrMemory)
 	}
 	ok := func(err error) bool { return !errors.Is(err, fault.ErrCorrupt) }
-	if check != nil && aboutIndex.MatchString(check.Error()) {
-		return "" // not all ways to read use indexes
+	if check != nil && aboutClaims.MatchString(check.Error()) {
+		return "" // not all ways to read use indexes and statistics
 	}
 	switch {
 	case check == nil && !limit(read) && !ok(read):
