@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -228,6 +229,11 @@ func probeFormat(given, name string, in *bufio.Reader) (format string, guessed b
 			continue
 		}
 		head, _ = in.Peek(in.Buffered())
+		if len(head) >= 4 && head[3] == 0 { // it is not text
+			if head, _ = in.Peek(8); sniff.OldArrow(head) {
+				return probeArrow, false, nil
+			}
+		}
 		if text.StartsJSON(head) {
 			return probeNDJSON, false, nil
 		}

@@ -59,21 +59,11 @@ func readAt(r io.ReaderAt, p []byte, off int64) error {
 	return err
 }
 
-// memBody is a body in memory. Its buffers share that memory, unless their values
-// would be unaligned.
-type memBody struct {
-	buf *memory.Buffer
-	mem memory.Allocator
-}
+// memBody is a body in memory, which its buffers share.
+type memBody struct{ *memory.Buffer }
 
 func (b memBody) at(off, n int64) (*memory.Buffer, error) {
-	if off%8 == 0 {
-		return memory.SliceBuffer(b.buf, int(off), int(n)), nil
-	}
-	buf := memory.NewResizableBuffer(b.mem)
-	buf.Resize(int(n))
-	copy(buf.Bytes(), b.buf.Bytes()[off:off+n])
-	return buf, nil
+	return memory.SliceBuffer(b.Buffer, int(off), int(n)), nil
 }
 
 // unpacker decompresses the buffers of one batch within the limits above.

@@ -2,8 +2,10 @@ package arrowipc
 
 import (
 	"encoding/binary"
+	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
@@ -138,6 +140,25 @@ func viewFits(v []byte, data []*memory.Buffer) bool {
 	}
 	b := data[index].Bytes()
 	return int64(off)+int64(size) <= int64(len(b)) && string(b[off:off+4]) == string(v[4:8])
+}
+
+// checkText checks that the values of a text column are UTF-8.
+func (l *loader) checkText(n *node, bufs []*memory.Buffer) error {
+	switch n.f.layout.ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:
+	default:
+		return nil
+	}
+	d := array.NewData(n.f.layout, int(n.len), bufs, nil, int(n.nulls), 0)
+	defer d.Release()
+	a := array.MakeFromData(d)
+	defer a.Release()
+	for i := range a.Len() {
+		if a.IsValid(i) && !utf8.ValidString(a.(interface{ Value(int) string }).Value(i)) {
+			return l.corrupt(n, "value %d is not UTF-8", i)
+		}
+	}
+	return nil
 }
 
 // checkUnion checks the type ids and, in a dense union, that offsets are within the

@@ -1,6 +1,7 @@
 package arrowipc
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -31,7 +32,7 @@ type block struct {
 	body int64
 }
 
-// fileSource reads an IPC file. Only lengths changes after opening.
+// fileSource reads an IPC file. Only lengths and strict change after opening.
 type fileSource struct {
 	at         fault.At
 	budget     int64 // memory budget in bytes; 0: unlimited
@@ -42,6 +43,7 @@ type fileSource struct {
 	dictBlocks []block
 	dicts      *fileDicts
 	lengths    []atomic.Int64 // rows of each batch plus one; 0: not known yet
+	strict     atomic.Bool
 }
 
 // OpenFile opens the IPC file of size bytes in r. name is used in error messages.
@@ -173,7 +175,7 @@ func (f *fileSource) message(at fault.At, b block, kind byte) (message, error) {
 		n = binary.LittleEndian.Uint32(buf[4:])
 		rest = buf[8:]
 	}
-	if n > math.MaxInt32 || int(n) > len(rest) {
+	if n > math.MaxInt32 || int(n) > len(rest) || len(rest)-int(n) > 7 { // the body begins where the block says
 		return message{}, faults.Corrupt(at, "metadata of %d bytes in a block of %d", n, b.meta)
 	}
 	m, err := parseMessage(at, rest[:n])
@@ -194,6 +196,8 @@ func (f *fileSource) loader(at fault.At, blk block, b batch, dicts dictSource) *
 		unpk:  &unpacker{codec: b.codec, mem: f.mem},
 		dicts: dicts,
 		mem:   f.mem,
+
+		strict: f.strict.Load(),
 	}
 }
 
@@ -252,6 +256,9 @@ func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow
 		return nil, err
 	}
 	nodes, err := layout(at, b, f.tree.fields)
+	if err == nil && group == 0 && f.strict.Load() {
+		err = f.checkSchema()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -260,6 +267,24 @@ func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow
 	return l.record(p.schema, p.of(nodes), b.length)
 }
 
+// checkSchema compares the footer's schema with that of the first message, which
+// only readers of streams use. Polars writes this message without its length, so it
+// is not found.
+func (f *fileSource) checkSchema() error {
+	p := &pass{at: f.at, r: bufio.NewReader(io.NewSectionReader(f.r, fileHead, math.MaxInt64-fileHead)), memory: f.budget, left: -1}
+	if head, err := p.r.Peek(4); err != nil || binary.LittleEndian.Uint32(head) != continuation {
+		return err
+	}
+	if err := p.schema(nil); err != nil {
+		return err
+	}
+	if !p.tree.schema.Equal(f.tree.schema) {
+		return faults.Corrupt(f.at, "the schemas of the footer and of the first message differ")
+	}
+	return nil
+}
+
+func (f *fileSource) check() { f.strict.Store(true) }
 func (f *fileSource) close() error {
 	f.dicts.close()
 	return nil

@@ -1,7 +1,9 @@
 package arrowipc
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -16,6 +18,9 @@ const (
 	messageType    = 6
 	messageHeader  = 8
 	messageBody    = 10
+	messageMeta    = 12
+
+	schemaFeatures = 10
 
 	footerVersion = 4
 	footerSchema  = 6
@@ -56,8 +61,9 @@ func outside(at fault.At, t flat.Table, err *error) {
 
 // message is the parsed envelope of an IPC message.
 type message struct {
-	v5     bool // metadata version 5; else 4
-	kind   byte // headerSchema, headerDict or headerBatch
+	v5     bool  // metadata version 5; else 4
+	codec  codec // of the body's buffers, unless a batch's header names another
+	kind   byte  // headerSchema, headerDict or headerBatch
 	header flat.Table
 	body   int64 // bytes of the body after the metadata
 }
@@ -66,10 +72,14 @@ type message struct {
 func parseMessage(at fault.At, meta []byte) (m message, err error) {
 	t := flat.Root(meta)
 	defer outside(at, t, &err)
+	m.codec = codecNone
 	switch v := t.Int16(messageVersion, 0); v {
 	case metadataV5:
 		m.v5 = true
 	case metadataV4:
+		if err := m.experimental(at, t); err != nil {
+			return m, err
+		}
 	case 0, 1, 2:
 		return m, faults.Unsupported(at, "Arrow metadata version V%d, older than V4", v+1)
 	default:
@@ -92,6 +102,26 @@ func parseMessage(at fault.At, meta []byte) (m message, err error) {
 		return m, faults.Corrupt(at, "message without a header")
 	}
 	return m, nil
+}
+
+// experimental reads the message's custom metadata, where Arrow 0.17 named the
+// codec. Later writers copy the key, where it means nothing, into V5 messages.
+func (m *message) experimental(at fault.At, t flat.Table) error {
+	pairs, n := t.Tables(messageMeta)
+	for i := range n {
+		switch key, name := pairs(i).Bytes(4), pairs(i).Bytes(6); {
+		case !bytes.HasPrefix(key, []byte("ARROW:experimental_")):
+		case string(key) != "ARROW:experimental_compression":
+			return faults.Unsupported(at, "a message with %.40q", key)
+		case bytes.EqualFold(name, []byte("lz4")):
+			m.codec = codecLZ4
+		case bytes.EqualFold(name, []byte("zstd")):
+			m.codec = codecZstd
+		case !bytes.EqualFold(name, []byte("uncompressed")):
+			return faults.Unsupported(at, "compression codec %.40q", name)
+		}
+	}
+	return nil
 }
 
 // dictBatch is the header of a dictionary batch.
@@ -135,12 +165,12 @@ type batch struct {
 	body     int64
 }
 
-// parseBatch reads a RecordBatch table of message m. It checks that every buffer
-// lies in the body and that their total size does not exceed it, so that no byte
-// can be claimed twice.
+// parseBatch reads a RecordBatch table of message m. It checks that its buffers are
+// aligned, lie in the body and follow one another, so that no byte is claimed twice.
+// Where an empty buffer lies means nothing.
 func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 	defer outside(at, t, &err)
-	b = batch{v5: m.v5, codec: codecNone, body: m.body}
+	b = batch{v5: m.v5, codec: m.codec, body: m.body}
 	if b.length = t.Int64(batchLength, 0); b.length < 0 {
 		return b, faults.Corrupt(at, "batch of %d rows", b.length)
 	}
@@ -156,14 +186,18 @@ func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 			return b, faults.Unsupported(at, "compression method %d", method)
 		}
 	}
-	var sum int64
+	end := int64(0) // of the buffers so far
 	for i := range len(b.buffers) / 16 {
-		off, n := pair(b.buffers, i)
-		if off < 0 || n < 0 || n > b.body || off > b.body-n {
+		switch off, n := pair(b.buffers, i); {
+		case n == 0:
+		case off < 0 || n < 0 || n > b.body || off > b.body-n:
 			return b, faults.Corrupt(at, "buffer %d lies outside its body of %d bytes", i, b.body)
-		}
-		if sum += n; sum > b.body {
-			return b, faults.Corrupt(at, "buffers overlap")
+		case off%8 != 0:
+			return b, faults.Wanted(faults.Corrupt(at, "where buffer %d begins in its body", i), "a multiple of 8", fmt.Sprint(off))
+		case off < end:
+			return b, faults.Corrupt(at, "buffer %d begins at %d, before the end of another at %d", i, off, end)
+		default:
+			end = off + n
 		}
 	}
 	return b, nil

@@ -23,7 +23,7 @@ type node struct {
 	f        *field
 	len      int64
 	nulls    int64
-	validity *span // nil if there are no NULLs
+	validity *span // nil if there is no bitmap
 	bufs     []span
 	kids     []*node
 }
@@ -90,6 +90,9 @@ func (w *layouter) take(f *field) (span, error) {
 	}
 	off, l := pair(w.b.buffers, w.bufs)
 	w.bufs++
+	if l == 0 {
+		off = 0
+	}
 	return span{off: off, len: l}, nil
 }
 
@@ -147,11 +150,11 @@ func (w *layouter) takeValidity(n *node) error {
 		return nil
 	}
 	s, err := w.take(n.f)
-	if err != nil || n.nulls == 0 {
+	if err != nil || n.nulls == 0 && s.len == 0 {
 		return err
 	}
 	s.min = (n.len + 7) / 8
-	if w.b.codec == codecNone && s.len < s.min {
+	if n.nulls > 0 && w.b.codec == codecNone && s.len < s.min {
 		return w.corrupt(n.f, "a validity bitmap of %d bytes for %d values", s.len, n.len)
 	}
 	n.validity = &s

@@ -21,6 +21,8 @@ type loader struct {
 	unpk  *unpacker
 	dicts dictSource
 	mem   memory.Allocator
+
+	strict bool // see Table.Check
 }
 
 // dictSource returns the values of a dictionary, resolved and validated. The caller
@@ -66,12 +68,16 @@ func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 		return nil, nil
 	}
 	bufs := []*memory.Buffer{nil}
-	if n.validity != nil {
+	if n.validity != nil && (n.nulls > 0 || l.strict) {
 		b, err := l.buffer(n, *n.validity)
 		if err != nil {
 			return bufs, err
 		}
-		bufs[0] = b
+		if n.nulls > 0 {
+			bufs[0] = b
+		} else {
+			defer b.Release()
+		}
 		if nulls := n.len - int64(bitutil.CountSetBits(b.Bytes(), 0, int(n.len))); nulls != n.nulls {
 			return bufs, faults.Corrupt(l.place(n.f), "%d NULLs in the bitmap, %d in the batch's header", nulls, n.nulls)
 		}
@@ -136,6 +142,11 @@ func (l *loader) load(n *node) (arrow.ArrayData, error) {
 	fitKids(n, kids)
 	if err := l.check(n, bufs, kids); err != nil {
 		return nil, err
+	}
+	if l.strict {
+		if err := l.checkText(n, bufs); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case n.f.dict != nil && n.f.plain == nil:

@@ -66,6 +66,12 @@ func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err
 	if e := t.Int16(4, 0); e != 0 {
 		return nil, faults.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")
 	}
+	known, n := t.Vector(schemaFeatures, 8)
+	for i := range n {
+		if feature := binary.LittleEndian.Uint64(known[8*i:]); feature > 2 { // 1: replaced dictionaries; 2: compression
+			return nil, faults.Unsupported(at, "feature %d of the Arrow format", feature)
+		}
+	}
 	if err := limited(at, flat.SizeOf(t, flat.Size{Depth: maxDepth, Fields: maxFields, Bytes: maxSchemaBytes}), memory); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -41,6 +42,7 @@ type streamSource struct {
 	opts   StreamOptions
 	tree   *schemaTree
 	digest []byte // of the schema message
+	strict atomic.Bool
 
 	mu    sync.Mutex
 	first *pass // if Once: the pass that has read the schema, until it is used
@@ -246,6 +248,7 @@ func (s *streamSource) bytes(int) int64 {
 	return -1
 }
 
+func (s *streamSource) check() { s.strict.Store(true) }
 func (s *streamSource) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +289,7 @@ func (s *streamSource) read(ctx context.Context, _ int, proj projection, yield f
 		yield(nil, err)
 		return
 	}
-	r := &streamRead{pass: p, proj: proj, dicts: newDictStore(s.at, s.mem), need: map[int64]bool{}}
+	r := &streamRead{pass: p, proj: proj, dicts: newDictStore(s.at, s.mem), need: map[int64]bool{}, strict: s.strict.Load()}
 	for _, c := range proj.columns {
 		r.needs(p.tree.fields[c])
 	}
@@ -319,7 +322,9 @@ type streamRead struct {
 	proj  projection
 	dicts *dictStore
 	need  map[int64]bool // ids of the dictionaries that the columns use
-	batch int            // record batches so far
+
+	strict bool
+	batch  int // record batches so far
 }
 
 func (r *streamRead) needs(f *field) {
@@ -385,7 +390,7 @@ func (r *streamRead) loader(at fault.At, m message, b batch) (l *loader, done fu
 		return nil, nil, err
 	}
 	u := &unpacker{codec: b.codec, mem: r.mem}
-	return &loader{at: at, body: memBody{buf, r.mem}, unpk: u, dicts: r.dicts, mem: r.mem}, func() {
+	return &loader{at: at, body: memBody{buf}, unpk: u, dicts: r.dicts, mem: r.mem, strict: r.strict}, func() {
 		u.close()
 		buf.Release()
 	}, nil

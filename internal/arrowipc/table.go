@@ -41,6 +41,7 @@ type source interface {
 	bytes(group int) int64
 	// read yields the columns of one group until yield returns false.
 	read(ctx context.Context, group int, p projection, yield func(arrow.Record, error) bool)
+	check()
 	close() error
 }
 
@@ -92,6 +93,11 @@ func (t *Table) GroupBytes(group int) int64 { return t.src.bytes(group) }
 // Close frees the dictionaries of the table, which must not be used afterwards. It
 // does not close the reader given to OpenFile.
 func (t *Table) Close() error { return t.src.close() }
+
+// Check makes every later Read refuse damage that it otherwise passes over, as it
+// cannot change which bytes are a value: text that is not UTF-8, NULLs in a bitmap
+// where the header counts none, and a file whose two schemas differ.
+func (t *Table) Check() { t.src.check() }
 
 // Read returns the record batches of one group. columns are indices of top-level
 // fields in the wanted order. nil means all; an empty list gives records without

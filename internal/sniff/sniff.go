@@ -3,6 +3,7 @@
 package sniff
 
 import (
+	"encoding/binary"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,8 +46,22 @@ func Kind(first []byte) string {
 		return Text
 	case strings.HasPrefix(s, "ORC"):
 		return "an ORC file"
+	case strings.HasPrefix(s, "FEA1"):
+		return "a Feather V1 file"
+	case OldArrow(first):
+		return "an Arrow stream"
 	}
 	return ""
+}
+
+// OldArrow reports whether first can begin an Arrow stream of before 0.15: with the
+// length of a schema's message, and the position of that message's table.
+func OldArrow(first []byte) bool {
+	if len(first) < 8 {
+		return false
+	}
+	n, table := binary.LittleEndian.Uint32(first), binary.LittleEndian.Uint32(first[4:])
+	return n < 1<<24 && n%4 == 0 && 8 <= table && table < min(n, 256) && table%4 == 0
 }
 
 // notText reports whether text cannot contain the character.

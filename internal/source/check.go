@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -19,6 +20,9 @@ func (f *File) Check(ctx context.Context, group int) (err error) {
 	defer func() { err = errors.Join(err, release()) }()
 	if err := f.checkGroup(group); err != nil {
 		return err
+	}
+	if t, ok := Stored(f.table).(*arrowipc.Table); ok {
+		t.Check()
 	}
 	for _, err := range onFault(readKeys(held, f.table, group, nil)) { // readKeys accepts INT96 in any unit
 		if err != nil {

@@ -81,7 +81,7 @@ func byMagic(head []byte) dataset.Format {
 		return dataset.Parquet
 	case strings.HasPrefix(s, "ARROW1"):
 		return dataset.ArrowFile
-	case strings.HasPrefix(s, "\xff\xff\xff\xff") && len(s) == 8 && head[7] == 0:
+	case strings.HasPrefix(s, "\xff\xff\xff\xff") && len(s) == 8 && head[7] == 0, sniff.OldArrow(head):
 		return dataset.ArrowStream
 	}
 	return ""
@@ -123,7 +123,7 @@ func notRows(name string, head []byte) error {
 	case "a bzip2 file", "an xz file", "an LZ4 file":
 		return faults.Unsupported(fault.At{File: name}, "%s; want gzip, zstd or no compression", kind).
 			WithHint("decompress it first")
-	case "an ORC file", "an Avro file", "a ZIP archive, as of Excel":
+	case "an ORC file", "an Avro file", "a ZIP archive, as of Excel", "a Feather V1 file":
 		return faults.Unsupported(fault.At{File: name}, "%s; want Parquet or Arrow", kind).
 			WithHint("convert it to Parquet, or to an Arrow stream on standard input: see " + stdinGuide)
 	}
