@@ -117,7 +117,7 @@ func try(t testing.TB, b []byte, stream bool) error {
 }
 
 func fuzz(f *testing.F, stream bool) {
-	for _, b := range seeds(f, stream) {
+	for _, b := range append(seeds(f, stream), oldSeeds(f, stream)...) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { try(t, b, stream) })

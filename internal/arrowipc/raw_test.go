@@ -32,6 +32,8 @@ type rawBatch struct {
 	variadic    []int64
 	body        []byte
 	zstd        bool
+	odd         [2]int8  // added to the codec and the method
+	keys        []string // of V4's custom metadata, each before its value; nil: V5
 }
 
 func (b *rawBatch) buffer(buf *memory.Buffer) {
@@ -86,9 +88,10 @@ func (b *rawBatch) message(rows, id int64, delta bool) []byte {
 	}
 	variadic := f.EndVector(len(b.variadic))
 	var compression flatbuffers.UOffsetT
-	if b.zstd {
+	if b.zstd && b.keys == nil {
 		f.StartObject(2)
-		f.PrependInt8Slot(0, int8(codecZstd), 0)
+		f.PrependInt8Slot(0, int8(codecZstd)+b.odd[0], 0)
+		f.PrependInt8Slot(1, b.odd[1], 0)
 		compression = f.EndObject()
 	}
 	f.StartObject(5)
@@ -106,16 +109,70 @@ func (b *rawBatch) message(rows, id int64, delta bool) []byte {
 		f.PrependBoolSlot(2, delta, false)
 		header, kind = f.EndObject(), headerDict
 	}
+	version, meta := int16(metadataV5), flatbuffers.UOffsetT(0)
+	if b.keys != nil {
+		version, meta = metadataV4, pairsOf(f, b.keys)
+	}
+	return append(framedMeta(f, version, kind, header, len(b.body), meta), b.body...)
+}
+
+// pairsOf writes a vector of KeyValue tables.
+func pairsOf(f *flatbuffers.Builder, texts []string) flatbuffers.UOffsetT {
+	var pairs []flatbuffers.UOffsetT
+	for i := 0; i < len(texts); i += 2 {
+		key, value := f.CreateString(texts[i]), f.CreateString(texts[i+1])
+		f.StartObject(2)
+		f.PrependUOffsetTSlot(0, key, 0)
+		f.PrependUOffsetTSlot(1, value, 0)
+		pairs = append(pairs, f.EndObject())
+	}
+	f.StartVector(4, len(pairs), 4)
+	for i := len(pairs) - 1; i >= 0; i-- {
+		f.PrependUOffsetT(pairs[i])
+	}
+	return f.EndVector(len(pairs))
+}
+
+// framedMeta finishes a message and returns it with its length before it.
+func framedMeta(f *flatbuffers.Builder, version int16, kind byte, header flatbuffers.UOffsetT, body int, keys flatbuffers.UOffsetT) []byte {
 	f.StartObject(5)
-	f.PrependInt16Slot(0, metadataV5, 0)
+	f.PrependInt16Slot(0, version, 0)
 	f.PrependByteSlot(1, kind, 0)
 	f.PrependUOffsetTSlot(2, header, 0)
-	f.PrependInt64Slot(3, int64(len(b.body)), 0)
+	f.PrependInt64Slot(3, int64(body), 0)
+	f.PrependUOffsetTSlot(4, keys, 0)
 	f.Finish(f.EndObject())
 	meta := f.FinishedBytes()
 	meta = append(meta, make([]byte, -len(meta)&7)...)
-	out := binary.LittleEndian.AppendUint32([]byte{0xFF, 0xFF, 0xFF, 0xFF}, uint32(len(meta)))
-	return append(append(out, meta...), b.body...)
+	return append(binary.LittleEndian.AppendUint32([]byte{0xFF, 0xFF, 0xFF, 0xFF}, uint32(len(meta))), meta...)
+}
+
+// featuredSchema returns the message of a schema of one column of integers, with
+// a length of its body and with features.
+func featuredSchema(body int, features ...int64) []byte {
+	f := flatbuffers.NewBuilder(0)
+	name := f.CreateString("c")
+	f.StartObject(2)
+	f.PrependInt32Slot(0, 32, 0)
+	f.PrependBoolSlot(1, true, false)
+	typ := f.EndObject()
+	f.StartObject(7)
+	f.PrependUOffsetTSlot(0, name, 0)
+	f.PrependByteSlot(2, 2, 0)
+	f.PrependUOffsetTSlot(3, typ, 0)
+	field := f.EndObject()
+	f.StartVector(4, 1, 4)
+	f.PrependUOffsetT(field)
+	fields := f.EndVector(1)
+	f.StartVector(8, len(features), 8)
+	for _, v := range features {
+		f.PrependInt64(v)
+	}
+	list := f.EndVector(len(features))
+	f.StartObject(4)
+	f.PrependUOffsetTSlot(1, fields, 0)
+	f.PrependUOffsetTSlot(3, list, 0)
+	return framedMeta(f, metadataV5, headerSchema, f.EndObject(), body, 0)
 }
 
 // batchMessages returns the messages of a batch with one column, preceded by that

@@ -317,15 +317,18 @@ func TestBadHeaders(t *testing.T) {
 	}
 }
 
-// Bytes at the start of a body need not be aligned to their values.
-func TestUnaligned(t *testing.T) {
-	b := rawBatch{nodes: [][2]int64{{2, 0}}, bufs: [][2]int64{{0, 0}, {3, 8}}, body: append([]byte{9, 9, 9}, append(bytes.Clone(le32(4, 5).Bytes()), make([]byte, 5)...)...)}
-	tab, err := openBytes(stream(schemaMessage(i32), b.message(2, -1, false)), true, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := read(tab); err != nil || fmt.Sprint(got) != "[4 5]" {
-		t.Error(got, err)
+// Where buffers without bytes lie means nothing, and gaps are padding.
+func TestEmptyBuffers(t *testing.T) {
+	b := rawBatch{nodes: [][2]int64{{2, 0}}, bufs: [][2]int64{{1 << 40, 0}, {8, 8}}, body: append(make([]byte, 8), le32(4, 5).Bytes()...)}
+	for _, off := range []int64{0, 3, 16, -1, 1 << 40} {
+		b.bufs[0][0] = off
+		tab, err := openBytes(stream(schemaMessage(i32), b.message(2, -1, false)), true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(tab); err != nil || fmt.Sprint(got) != "[4 5]" {
+			t.Errorf("empty at %d: %v, %v", off, got, err)
+		}
 	}
 }
 
