@@ -12,9 +12,13 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	pg "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 )
 
 // Rows of the logs and ID sets of the cases.
@@ -86,6 +90,8 @@ func makeErrorFiles(t *testing.T, dir string) {
 	untrue = append(untrue, binary.LittleEndian.AppendUint32(nil, uint32(len(untrue)))...)
 	put(t, "untrue.parquet", slices.Concat(log[:footer], untrue, []byte("PAR1")))
 	put(t, "encrypted.parquet", append(bytes.Clone(log[:len(log)-4]), "PARE"...))
+	put(t, "flipped.arrow", flippedArrow(t))
+	put(t, "v1.feather", []byte("FEA1\x00\x00\x00\x00\x01\x00\x00\x00FEA1"))
 	put(t, "mixed/monday.parquet", log)
 	put(t, "mixed/notes.txt", []byte("what the columns mean\n"))
 	put(t, "delta/part-0.parquet", log)
@@ -175,6 +181,28 @@ func put(t *testing.T, name string, content []byte) {
 	if err := os.WriteFile(name, content, 0o666); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// flippedArrow returns an Arrow file whose buffer of user_id begins a byte too late.
+func flippedArrow(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	ids := array.NewInt64Builder(memory.DefaultAllocator)
+	ids.AppendValues([]int64{7, 57, 8, 58}, nil)
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "user_id", Type: arrow.PrimitiveTypes.Int64}}, nil), []arrow.Array{ids.NewArray()}, 4)
+	w, err := arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
+	if err == nil {
+		err = w.Write(rec)
+	}
+	if _, _, closed := w.Close(); err != nil || closed != nil {
+		t.Fatal(err, closed)
+	}
+	at := bytes.Index(b.Bytes(), binary.LittleEndian.AppendUint64(make([]byte, 8), 32)) // offset and length
+	if at < 0 {
+		t.Fatal("no buffer of 32 bytes")
+	}
+	b.Bytes()[at] = 1
+	return b.Bytes()
 }
 
 // parquetOf writes rows in two row groups, with parquet-go as an independent writer.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -367,6 +368,37 @@ func TestProbeOfBadInput(t *testing.T) {
 		if code != session.ExitFailed || out.String() != c.out || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%q: exit code %d, %q: %s: want %q and %q", c.in, code, &out, &said, c.out, c.want)
 		}
+	}
+}
+
+// A stream of before 0.15, whose messages have no marker before their length, is read by its
+// first bytes, from a file and from standard input.
+func TestOldArrowStream(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rec := keyRecord(t, []arrow.DataType{arrow.PrimitiveTypes.Int64}, `[7, 8, 9]`, true)
+	whole := arrowStream(t, rec)
+	old := bytes.ReplaceAll(whole, []byte("\xff\xff\xff\xff"), nil)
+	put(t, "old", old)
+	put(t, "ids.csv", []byte("k\n7\n9\n"))
+	works(t, "", "build", "--quiet", "--key", "k", "--key-type", "int64", "-o", "ids.bjf", "ids.csv")
+	want := doWith(t, whole, "probe", "--quiet", "--filter", "ids.bjf")
+	for _, args := range [][]string{{}, {"old"}} {
+		if got := doWith(t, old, append([]string{"probe", "--quiet", "--filter", "ids.bjf"}, args...)...); !bytes.Equal(got, want) {
+			t.Errorf("probe %v: %q, want %q", args, got, want)
+		}
+	}
+	pipe, half := iotest.OneByteReader(bytes.NewReader(old[4:])), bytes.NewReader(old[:4])
+	var out, said bytes.Buffer
+	if code := run([]string{"probe", "--quiet", "--filter", "ids.bjf"}, io.MultiReader(half, pipe), &out, &said); code != session.ExitDone || !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("probe of a slow pipe: exit code %d, %q: %s", code, &out, &said)
+	}
+	for _, log := range []string{"-", "old"} {
+		if got := works(t, string(old), "join", "--quiet", "--ids", "ids.csv", "--on", "k", "--count", log); got != "2\n" {
+			t.Errorf("join of %s: %s rows, want 2", log, got)
+		}
+	}
+	if got := works(t, "", "inspect", "--check", "old"); !strings.Contains(got, "arrow-stream") || !strings.Contains(got, "every page was decoded") {
+		t.Error(got)
 	}
 }
 

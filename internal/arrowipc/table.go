@@ -6,11 +6,11 @@
 // indices are checked before an array is returned, so that reading it at any index
 // is safe. The arrays are those of arrow/go. Its IPC reader is not used, because it
 // trusts sizes, node counts and indices, and validating its input would take nearly
-// all the code that is here. UTF-8 is not validated.
+// all the code that is here. UTF-8 is validated by [Table.Check] only.
 //
 // Supported: metadata versions V4 and V5, with and without the continuation marker
 // introduced in 0.15; all types of arrow/go v15; buffers compressed with LZ4 frames
-// or zstd; dictionaries, also nested ones, deltas and, in streams, replacements.
+// or zstd, also as by 0.17; dictionaries, also nested ones, deltas and, in streams, replacements.
 // Dictionaries of views are returned as dictionaries of large strings or binary,
 // dictionaries of floating-point numbers as plain values, list views as lists, and
 // decimals of 32 and 64 bits as 128 bits. Refused as unsupported: big-endian data,
@@ -94,9 +94,8 @@ func (t *Table) GroupBytes(group int) int64 { return t.src.bytes(group) }
 // does not close the reader given to OpenFile.
 func (t *Table) Close() error { return t.src.close() }
 
-// Check makes every later Read refuse damage that it otherwise passes over, as it
-// cannot change which bytes are a value: text that is not UTF-8, NULLs in a bitmap
-// where the header counts none, and a file whose two schemas differ.
+// Check makes later Reads validate UTF-8, bitmaps where NULLs are counted as 0, and
+// a file's first message.
 func (t *Table) Check() { t.src.check() }
 
 // Read returns the record batches of one group. columns are indices of top-level

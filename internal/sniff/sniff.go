@@ -54,8 +54,8 @@ func Kind(first []byte) string {
 	return ""
 }
 
-// OldArrow reports whether first can begin an Arrow stream of before 0.15: with the
-// length of a schema's message, and the position of that message's table.
+// OldArrow reports whether first can begin an Arrow stream of before 0.15: a
+// message's length, and its table's position.
 func OldArrow(first []byte) bool {
 	if len(first) < 8 {
 		return false
