@@ -189,7 +189,8 @@ func flippedArrow(t *testing.T) []byte {
 	var b bytes.Buffer
 	ids := array.NewInt64Builder(memory.DefaultAllocator)
 	ids.AppendValues([]int64{7, 57, 8, 58}, nil)
-	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "user_id", Type: arrow.PrimitiveTypes.Int64}}, nil), []arrow.Array{ids.NewArray()}, 4)
+	col, field := ids.NewArray(), arrow.Field{Name: "user_id", Type: arrow.PrimitiveTypes.Int64}
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{field, {Name: "n", Type: field.Type}}, nil), []arrow.Array{col, col}, 4)
 	w, err := arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
 	if err == nil {
 		err = w.Write(rec)

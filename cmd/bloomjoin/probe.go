@@ -229,10 +229,11 @@ func probeFormat(given, name string, in *bufio.Reader) (format string, guessed b
 			continue
 		}
 		head, _ = in.Peek(in.Buffered())
-		if len(head) >= 4 && head[3] == 0 { // it is not text
-			if head, _ = in.Peek(8); sniff.OldArrow(head) {
-				return probeArrow, false, nil
-			}
+		if len(head) == 4 && head[2]|head[3] == 0 { // a length, and not text
+			head, _ = in.Peek(8)
+		}
+		if sniff.OldArrow(head) {
+			return probeArrow, false, nil
 		}
 		if text.StartsJSON(head) {
 			return probeNDJSON, false, nil
