@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from common import cases, harness, properties, readers
-from files import duplicates, engine, flights, formats, hive, identity, lake, look, pages, privacy, sketches, text
+from files import arrowfiles, duplicates, engine, flights, formats, hive, identity, lake, look, pages, privacy, sketches, text
 from first_hour import tasks
 from joins import answers, arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
@@ -20,7 +20,7 @@ from runs import builds, commits, counting, find, growing, histories, mistakes, 
 from writers import writers
 
 MODULES = (
-    usage, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, shards, builds, counting, identity, pages,
+    usage, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, arrowfiles, shards, builds, counting, identity, pages,
     pagejoins, engine, privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 

@@ -120,7 +120,15 @@ func fuzz(f *testing.F, stream bool) {
 	for _, b := range append(seeds(f, stream), oldSeeds(f, stream)...) {
 		f.Add(b)
 	}
-	f.Fuzz(func(t *testing.T, b []byte) { try(t, b, stream) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := try(t, b, stream); err == nil {
+			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+			if err := checked(b, stream, true, mem); err != nil {
+				wantFault(t, err)
+			}
+			mem.AssertSize(t, 0)
+		}
+	})
 }
 
 func FuzzFile(f *testing.F)   { fuzz(f, false) }
