@@ -41,6 +41,7 @@ type fileSource struct {
 	tree       *schemaTree
 	blocks     []block // record batches
 	dictBlocks []block
+	sorted     []block // all of them by position, and the footer's
 	dicts      *fileDicts
 	lengths    []atomic.Int64 // rows of each batch plus one; 0: not known yet
 	strict     atomic.Bool
@@ -134,6 +135,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 			return faults.Corrupt(f.at, "messages at %d and %d overlap", p.off, all[i].off)
 		}
 	}
+	f.sorted = append(all, block{off: end})
 	return nil
 }
 
@@ -257,7 +259,7 @@ func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow
 	}
 	nodes, err := layout(at, b, f.tree.fields)
 	if err == nil && group == 0 && f.strict.Load() {
-		err = f.checkSchema()
+		err = f.checkWhole()
 	}
 	if err != nil {
 		return nil, err
@@ -267,19 +269,31 @@ func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow
 	return l.record(p.schema, p.of(nodes), b.length)
 }
 
-// checkSchema compares the footer's schema with that of the first message, which
-// only readers of streams use. Polars writes this message without its length, so it
-// is not found.
-func (f *fileSource) checkSchema() error {
-	p := &pass{at: f.at, r: bufio.NewReader(io.NewSectionReader(f.r, fileHead, math.MaxInt64-fileHead)), memory: f.budget, left: -1}
-	if head, err := p.r.Peek(4); err != nil || binary.LittleEndian.Uint32(head) != continuation {
-		return err
+// maxGap is the most bytes between messages: padding, and the end marker.
+const maxGap = 64 + 8
+
+// checkWhole compares the footer with what only readers of streams use: the schema in
+// the first message, and the messages that are there. Polars writes the first one
+// without its length, so it is not found.
+func (f *fileSource) checkWhole() error {
+	next, size := f.sorted[0].off, int64(math.MaxInt64-fileHead)
+	p := &pass{at: f.at, r: bufio.NewReader(io.NewSectionReader(f.r, fileHead, size)), memory: f.budget, left: size}
+	if head, err := p.r.Peek(4); err != nil {
+		return wrapRead(f.at, "the schema", err)
+	} else if binary.LittleEndian.Uint32(head) == continuation {
+		if err := p.schema(nil); err != nil {
+			return err
+		}
+		if !p.tree.schema.Equal(f.tree.schema) {
+			return faults.Corrupt(f.at, "the schemas of the footer and of the first message differ")
+		}
+		next = fileHead + size - p.left
 	}
-	if err := p.schema(nil); err != nil {
-		return err
-	}
-	if !p.tree.schema.Equal(f.tree.schema) {
-		return faults.Corrupt(f.at, "the schemas of the footer and of the first message differ")
+	for _, b := range f.sorted {
+		if b.off-next > maxGap {
+			return faults.Corrupt(f.at, "%d bytes at %d belong to no message of the footer", b.off-next, next)
+		}
+		next = b.off + b.meta + b.body
 	}
 	return nil
 }

@@ -216,6 +216,22 @@ func fileRules(t *testing.T) (out []ruled) {
 	name := bytes.Index(whole, []byte("\x01\x00\x00\x00k\x00")) + 4
 	change("both schemas are the same", "the schemas of the footer and of the first message differ", func(b []byte) []byte { b[name] = 'l'; return b })
 	out[len(out)-1].check = true
+	count := blocks - 4
+	drop := func(n byte, move bool) func(b []byte) []byte {
+		return func(b []byte) []byte {
+			if b[count] != 2 {
+				t.Fatal("no two blocks")
+			}
+			if b[count] = n; move {
+				copy(b[blocks:], b[blocks+24:blocks+48])
+			}
+			return b
+		}
+	}
+	change("the last batch is in the footer", "belong to no message of the footer", drop(1, false))
+	out[len(out)-1].check = true
+	change("the first batch is in the footer", "belong to no message of the footer", drop(1, true))
+	out[len(out)-1].check = true
 	change("a first message without a length, by Polars", "", func(b []byte) []byte { b[name] = 'l'; clear(b[fileHead : fileHead+4]); return b })
 	return out
 }

@@ -95,7 +95,7 @@ func (t *Table) GroupBytes(group int) int64 { return t.src.bytes(group) }
 func (t *Table) Close() error { return t.src.close() }
 
 // Check makes later Reads validate UTF-8, bitmaps where NULLs are counted as 0, and
-// a file's first message.
+// a file's footer by its messages.
 func (t *Table) Check() { t.src.check() }
 
 // Read returns the record batches of one group. columns are indices of top-level
