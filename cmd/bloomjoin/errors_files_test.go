@@ -17,8 +17,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pg "github.com/parquet-go/parquet-go"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Rows of the logs and ID sets of the cases.
