@@ -100,7 +100,8 @@ func (r *Ring) Seen(dst []bool, k key.Values, times []int64) ([]bool, error) {
 		for _, row := range b.Rows {
 			slot := int64(0)
 			if width > 0 {
-				slot = ring.SlotOf(times[first+int(row)], width)
+				at := times[first+int(row)]
+				slot, _ = ring.SlotOf(uint64(at), at < 0, 1, 0, uint64(width))
 			}
 			r.slots = append(r.slots, slot)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
@@ -24,6 +25,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -35,7 +38,7 @@ type dedupFlags struct {
 	slots                                    int
 	expect                                   flags.Count
 	rate, fpr                                float64
-	exact                                    bool
+	exact, approximate                       bool
 	keys                                     flags.Keys
 	layout                                   flags.Layout // its defaults
 	inputs                                   flags.Inputs // likewise
@@ -49,11 +52,11 @@ func (c *cli) dedupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dedup --key COL[,COL] [--time COL --window 24h] [flags] [-o OUT] [FILE...]",
 		Short: "Drop rows whose key came before, in a stream or a log",
-		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Text and Arrow streams pass as they come; Parquet and Arrow files are copied. Without --exact a few rows are wrongly dropped, at the rate of --fpr.`,
+		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Text stays text; Parquet and Arrow files are copied. Files lose no other row. From a pipe, or with --state, rows are answered as they come, and a few are wrongly dropped, at the rate of --fpr.`,
 		Example: `  tail -f x.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 1e4
   bloomjoin dedup --key id -o unique.parquet clicks/
-  bloomjoin dedup --key id --expect 1e9 --state seen -o unique.csv clicks.csv`,
-		Annotations: flags.Help("dedup", "key", "time window expect rate fpr exact late format output state force"),
+  bloomjoin dedup --key id -o unique.csv.gz clicks.csv`,
+		Annotations: flags.Help("dedup", "key", "time window expect rate fpr late format output state force"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.dedup(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -70,10 +73,11 @@ func (c *cli) dedupCmd() *cobra.Command {
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
 		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
-		f.Var(&o.expect, "expect", "`N` distinct keys in a window")
+		f.Var(&o.expect, "expect", "`N` distinct keys in a window; files need none")
 		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
 		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` share of rows wrongly dropped")
-		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: read all twice, and compare keys")
+		f.BoolVar(&o.exact, "exact", false, "compare keys: files by default, and pipes with this")
+		f.BoolVar(&o.approximate, "approximate", false, "answer at once: drop a few rows wrongly")
 		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows outside the window: keep, drop or error")
 		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` how far one row may move the window ahead")
 	})
@@ -86,6 +90,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
 	flags.Exclusive(cmd, "expect", "rate")
 	flags.Exclusive(cmd, "exact", "state")
+	flags.Exclusive(cmd, "exact", "approximate")
 	unseen := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.layout.Add(unseen)
 	o.layout.AddMissingKey(unseen)
@@ -108,17 +113,19 @@ type dedupRun struct {
 	room    int64 // bytes for the ring, or for exact keys; 0: no limit
 	stream  bool
 	done    bool          // by an earlier run, which was reported
-	counts  dedups.Counts // with --exact
-	judge   *dedups.Judge // without
+	exact   *dedups.Exact // nil: the run is approximate
+	judge   *dedups.Judge // nil: it is exact
 	state   *dedups.State // nil: none
 	classes []string      // of the keys of the inputs so far
-	suspect int
-	rounds  uint64
 }
 
 func (c *cli) dedup(cmd *cobra.Command, o *dedupFlags, args []string) (err error) {
 	r := &dedupRun{logRun: c.newRun("dedup"), o: o}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() {
+		if err = errors.Join(err, r.close()); r.exact != nil {
+			_ = r.exact.Close() // its space is free in any case
+		}
+	}()
 	if err := r.check(cmd, args); err != nil {
 		return err
 	}
@@ -139,6 +146,9 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 	if r.stream, err = o.streams(args); err != nil {
 		return err
 	}
+	piped := len(args) == 0 || args[0] == "-"
+	o.exact = o.exact || !o.approximate && o.state == "" && !piped
+	r.of.Exact = o.exact
 	if err := o.columns(cmd, &r.of); err != nil {
 		return err
 	}
@@ -149,17 +159,35 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 	if err := flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)); err != nil {
 		return err
 	}
-	if err := o.checkOutput(cmd.Flags().Changed, r.stream, args); err != nil {
+	if err := r.checkOutput(cmd, args); err != nil {
 		return err
+	}
+	if r.stream && !piped {
+		format, _, _ := probeFormat(o.format, args[0], nil) // the name says it
+		if err := r.checkName(format); err != nil {
+			return err
+		}
 	}
 	if err := r.size(cmd); err != nil {
 		return err
 	}
-	r.room, err = r.FilterBudget()
+	if o.exact {
+		r.room, err = r.Budget()
+	} else {
+		r.room, err = r.FilterBudget()
+	}
 	if err == nil && r.window.Expect > 0 {
 		err = r.plan()
 	}
 	return err
+}
+
+// checkName returns an error if the name of the output says another format than that of the rows.
+func (r *dedupRun) checkName(format string) error {
+	if r.o.out == "-" {
+		return nil
+	}
+	return flags.CheckFormat(output.Output{Name: r.o.out, Format: dataset.Format(format)})
 }
 
 // streams reports whether the input passes as it comes, rather than being copied.
@@ -223,17 +251,18 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 }
 
 // checkOutput checks the flags of the output and of the state.
-func (o *dedupFlags) checkOutput(given func(flag string) bool, stream bool, args []string) error {
+func (r *dedupRun) checkOutput(cmd *cobra.Command, args []string) error {
+	o, stream, given := r.o, r.stream, cmd.Flags().Changed
 	if o.out == "" && given("output") {
 		return flags.Usagef("-o: want the name of a file, a directory/, or - for standard output")
 	} else if o.out == "" && stream {
 		o.out = "-"
 	}
 	if stream && o.out != "-" {
-		if err := flags.RegularOutput(o.out); err != nil {
+		if err := errors.Join(flags.CheckWritable(o.out), flags.RegularOutput(o.out)); err != nil {
 			return err
 		}
-		if says := flags.NamedAs(o.out); strings.HasSuffix(o.out, "/") || says != "" && says != "text" && (o.format != probeArrow || says != "Arrow") {
+		if objects.IsDir(cmd.Context(), r.Store(), o.out) {
 			return flags.Usagef("-o %s: rows of text are written as they are: name one file of that format", o.out)
 		}
 	}
@@ -254,6 +283,8 @@ func (o *dedupFlags) checkOutput(given func(flag string) bool, stream bool, args
 		return flags.Usagef("--state %s: what goes to standard output or a directory cannot be committed with it: name a file, as -o unique.ndjson", o.state)
 	case o.format == probeArrow:
 		return flags.Usagef("--state %s: an Arrow stream cannot be read again from a place in it: name Arrow files, without --format", o.state)
+	case stream && packed(o.out):
+		return flags.Usagef("--state %s: compressed text cannot be continued: name plain text, as -o unique.ndjson", o.state)
 	case stream && slices.ContainsFunc(args, packed):
 		return flags.Usagef("--state %s: compressed text cannot be read again from a place in it: name plain text", o.state)
 	case address.IsURL(o.state) || address.IsURL(o.out) || stream && slices.ContainsFunc(args, address.IsURL):
@@ -285,7 +316,11 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 		}
 		w.Expect = uint64(math.Ceil(o.rate * o.window.Seconds()))
 	}
-	if w.Expect == 0 && (cmd.Flags().Changed("expect") || r.stream || o.time != "" || o.state != "") {
+	switch {
+	case w.Expect > 0:
+	case o.exact && !cmd.Flags().Changed("expect"):
+		w.Expect = 1 // there is no ring
+	case r.stream || o.time != "" || o.state != "" || cmd.Flags().Changed("expect"):
 		return flags.Required("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")
 	}
 	r.window = w
@@ -297,14 +332,19 @@ func (r *dedupRun) plan() (err error) {
 	if r.params, err = ring.Plan(r.window); err != nil {
 		return flags.Usagef("%w", err)
 	}
-	r.of.Width = r.params.Width
+	if r.of.Width = r.params.Width; r.o.exact {
+		return nil
+	}
 	return r.params.Fits(uint64(max(r.room, 0)))
 }
 
 // options returns the options that rows to drop depend on, in words.
 func (r *dedupRun) options() string {
 	o := r.o
-	list := []string{"key " + keys.ColumnsString(r.of.Key), fmt.Sprintf("expect %d", r.params.Expect), fmt.Sprintf("fpr %g", o.fpr)}
+	list := []string{"key " + keys.ColumnsString(r.of.Key)}
+	if !o.exact {
+		list = append(list, fmt.Sprintf("expect %d", r.params.Expect), fmt.Sprintf("fpr %g", o.fpr))
+	}
 	if o.time != "" {
 		list = append(list, "time "+keys.ColumnsString(r.of.Time), fmt.Sprintf("window %s", o.window), fmt.Sprintf("slots %d", o.slots), "late "+o.late)
 	}
@@ -325,6 +365,7 @@ func (r *dedupRun) options() string {
 // begin makes the ring, or loads it from the state.
 func (r *dedupRun) begin(ctx context.Context) (err error) {
 	if r.o.exact {
+		r.exact = dedups.NewExact(r.params, dedups.Late(r.o.late), r.room, r.o.tempDir)
 		return nil
 	}
 	j := &dedups.Judge{Late: dedups.Late(r.o.late)}
@@ -379,11 +420,10 @@ type dedupReport struct {
 	Exact        bool    `json:"exact"`
 	Slots        int     `json:"slots"`
 	MemoryBytes  uint64  `json:"memory_bytes"` // of the ring
-	Expect       uint64  `json:"expect"`
+	Expect       uint64  `json:"expect"`       // likewise
 	FPRAsked     float64 `json:"fpr_asked"`
 	FPRPredicted float64 `json:"fpr_predicted"` // the highest
-	Suspects     int     `json:"suspects,omitempty"`
-	Rounds       uint64  `json:"rounds,omitempty"` // in which exact keys were compared
+	Spilled      int64   `json:"spilled_bytes"`
 
 	WronglyDropped *wronglyDropped `json:"wrongly_dropped,omitempty"` // without --exact
 
@@ -398,40 +438,62 @@ type wronglyDropped struct {
 	OneIn    uint64   `json:"sampled_one_in,omitempty"` // key
 }
 
-// report prints the figures.
+// report prints the figures. Rows that were wrongly dropped at a much higher rate than asked for
+// are an error.
 func (r *dedupRun) report() error {
 	r.end()
-	n, d := r.counts, dedupReport{Exact: r.o.exact, Warnings: []joins.Warning{}}
+	d := dedupReport{Exact: r.o.exact, Slots: r.params.Slots, Warnings: []joins.Warning{}}
 	if r.judge != nil {
-		n = r.judge.Counts
+		d.Counts = r.judge.Counts
+		r.sayApproximate(&d)
+	} else {
+		d.Counts, d.Spilled = r.exact.Counts, r.exact.Spilled()
 	}
-	d.Head, d.Counts, d.RowsOut = r.NewHead(r.verb, r.start), n, n.RowsIn-n.Duplicates-n.Unjudged
-	d.Slots, d.MemoryBytes, d.Expect, d.FPRAsked = r.params.Slots, r.params.Bytes(), r.params.Expect, r.params.FPR
-	d.Suspects, d.Rounds = r.suspect, r.rounds
+	n := d.Counts
+	d.Head, d.RowsOut = r.NewHead(r.verb, r.start), n.RowsIn-n.Duplicates-n.Unjudged
 	r.Say("%s of %s rows stay (%s): %s duplicates, in %.2f s", words.Count(d.RowsOut), words.Count(n.RowsIn), words.Percent(d.RowsOut, n.RowsIn), words.Count(n.Duplicates), d.Seconds)
 	if n.Late+n.Ahead+n.TimesNull+n.KeysNull > 0 {
 		r.Say("%s rows are older than the window, %s too far ahead, %s without a time (--late %s); %s have no key and stay",
 			words.Count(n.Late), words.Count(n.Ahead), words.Count(n.TimesNull), r.o.late, words.Count(n.KeysNull))
 	}
-	if j := r.judge; j != nil {
-		d.FPRPredicted = j.Rate
-		d.WronglyDropped = &wronglyDropped{Expected: j.Expected}
-		said := ""
-		if s := j.Sample; s != nil {
-			measured, deviation, oneIn := s.Wrong()
-			d.WronglyDropped.Measured, d.WronglyDropped.Error, d.WronglyDropped.OneIn = &measured, &deviation, oneIn
-			said = fmt.Sprintf("; measured %.0f ± %.0f, by one key in %d", measured, deviation, oneIn)
+	if what, fits := n.Doubt(r.of.Unit); what != "" {
+		if fits != "" {
+			what += " (--time-unit " + fits + " would fit)"
 		}
-		r.Say("wrongly dropped: %.1f expected%s (--exact drops none)", j.Expected, said)
-		if d.FPRPredicted > 1.05*d.FPRAsked {
-			d.Warnings = append(d.Warnings, joins.Warning{Code: warnOverfull, Text: fmt.Sprintf(
-				"rows are wrongly dropped at a rate of up to %.2g instead of %g: a slot got %s keys, and --expect %d plans for %s in each (raise it)",
-				d.FPRPredicted, d.FPRAsked, words.Count(j.Fullest), d.Expect, words.Count(d.Expect/uint64(d.Slots)))})
-		}
+		d.Warnings = append(d.Warnings, joins.Warning{Code: warnTimeUnit, Text: fmt.Sprintf("--time-unit %s: %s", r.o.unit, what)})
 	}
 	r.SayWarnings(d.Warnings)
-	return r.Report(d, r.o.out)
+	if err := r.Report(d, r.o.out); err != nil || r.judge == nil || !r.judge.Missed(r.o.fpr) {
+		return err
+	}
+	hint := "raise --expect, or drop none with --exact"
+	if r.state != nil {
+		hint = "begin another --state with a higher --expect: " + r.o.state + " is not saved"
+	}
+	return fmt.Errorf("%w: --fpr %g: rows were wrongly dropped at a higher rate (%s)", publish.ErrRequire, r.o.fpr, hint)
 }
 
-// warnOverfull is the code of the warning that filters hold more keys than planned.
-const warnOverfull = "ring-overfull"
+// sayApproximate says how many rows were wrongly dropped.
+func (r *dedupRun) sayApproximate(d *dedupReport) {
+	j, p := r.judge, r.params
+	d.MemoryBytes, d.Expect, d.FPRAsked, d.FPRPredicted = p.Bytes(), p.Expect, p.FPR, j.Rate
+	d.WronglyDropped = &wronglyDropped{Expected: j.Expected}
+	said := ""
+	if s := j.Sample; s != nil {
+		measured, deviation, oneIn := s.Wrong()
+		d.WronglyDropped.Measured, d.WronglyDropped.Error, d.WronglyDropped.OneIn = &measured, &deviation, oneIn
+		said = fmt.Sprintf("; measured %.0f ± %.0f, by one key in %d", measured, deviation, oneIn)
+	}
+	r.Say("approximate: rows wrongly dropped: %.1f expected%s (--exact drops none)", j.Expected, said)
+	if d.FPRPredicted > 1.05*d.FPRAsked {
+		d.Warnings = append(d.Warnings, joins.Warning{Code: warnOverfull, Text: fmt.Sprintf(
+			"rows are wrongly dropped at a rate of up to %.2g instead of %g: a slot got %s keys, and --expect %d plans for %s in each (raise it)",
+			d.FPRPredicted, d.FPRAsked, words.Count(j.Fullest), d.Expect, words.Count(d.Expect/uint64(d.Slots)))})
+	}
+}
+
+// Codes of warnings.
+const (
+	warnOverfull = "ring-overfull" // filters hold more keys than planned
+	warnTimeUnit = "time-unit"     // times are probably of another unit
+)

@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
@@ -22,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/dedups"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
@@ -110,14 +113,25 @@ func (s *dedupStream) open(ctx context.Context) (finish func(error) error, err e
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	if err := objects.Sweep(ctx, s.Store(), o.out); err != nil {
+		return nil, err
+	}
 	w, err := s.Store().Create(ctx, o.out, storage.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
-	s.out = bufio.NewWriterSize(w, 256<<10)
+	to, end := io.Writer(w), func() error { return nil }
+	if strings.HasSuffix(strings.ToLower(o.out), ".gz") {
+		zip := gzip.NewWriter(w)
+		to, end = zip, zip.Close
+	}
+	s.out = bufio.NewWriterSize(to, 256<<10)
 	return func(err error) error {
 		defer func() { _ = w.Abort() }() // nothing after Commit
-		if err = cmp.Or(err, s.out.Flush()); err != nil {
+		if err == nil {
+			err = cmp.Or(s.out.Flush(), end())
+		}
+		if err != nil {
 			return err
 		}
 		return w.Commit(s.Force)
@@ -130,7 +144,7 @@ func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
 	s.writing = true
 	next := time.Now().Add(s.o.checkpoint)
 	err := s.each(ctx, func(b *passing) (err error) {
-		if err := b.encode(&s.rows, nil); err != nil {
+		if err := b.encode(&s.rows); err != nil {
 			return err
 		}
 		if drop, err = s.judge.Drop(&s.rows, drop[:0]); err != nil {
@@ -156,8 +170,11 @@ func (s *dedupStream) passJudged(ctx context.Context, add func(int64)) error {
 	return err
 }
 
-// commit makes durable what was done so far.
+// commit makes durable what was done so far, unless too many rows were wrongly dropped.
 func (s *dedupStream) commit(ctx context.Context) error {
+	if s.judge.Missed(s.o.fpr) {
+		return s.out.Flush()
+	}
 	if s.place != nil {
 		if err := s.place(); err != nil {
 			return err
@@ -182,9 +199,9 @@ func (s *dedupStream) passExactly(ctx context.Context) error {
 			return err
 		}
 	}
-	read := func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error {
+	read := func(each func(source.Piece, *dedups.Rows) error) error {
 		return s.each(ctx, func(b *passing) error {
-			if err := b.encode(&s.rows, wanted); err != nil {
+			if err := b.encode(&s.rows); err != nil {
 				return err
 			}
 			return each(source.Piece{}, &s.rows)
@@ -209,14 +226,14 @@ func (s *dedupStream) passExactly(ctx context.Context) error {
 }
 
 // encode sets rows to those of the batch. An error names the line.
-func (b *passing) encode(rows *dedups.Rows, wanted func(uint64) bool) error {
-	err := b.enc.Encode(b.rec, rows, wanted)
+func (b *passing) encode(rows *dedups.Rows) error {
+	err := b.enc.Encode(b.rec, rows)
 	if !errors.Is(err, keys.ErrMisfit) && !errors.Is(err, keys.ErrNoUUID) || b.lines == nil {
 		return err
 	}
 	for i, line := range b.lines {
 		one := b.rec.NewSlice(int64(i), int64(i)+1)
-		err := b.enc.Encode(one, rows, nil)
+		err := b.enc.Encode(one, rows)
 		one.Release()
 		if at := (*fault.Error)(nil); errors.As(err, &at) {
 			at.At.Line = line
@@ -290,6 +307,9 @@ func (s *dedupStream) input(ctx context.Context, in io.Reader, name string, fn f
 		return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: name}, "format", s.format, format)).WithHint("give files of one format")
 	}
 	s.format = format
+	if err := s.checkName(format); err != nil {
+		return err
+	}
 	if format == probeArrow {
 		if s.Shown && s.o.out == "-" {
 			return flags.Usagef("standard output is a terminal, and the rows are an Arrow stream, which is not text: pipe it into a program, or send it to a file")

@@ -17,7 +17,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
-	"github.com/bloomjoin/bloomjoin/internal/ring"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -145,14 +144,11 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 	for _, p := range all {
 		rows += max(p.File.Rows(), 0)
 	}
-	if r.room > 0 {
-		r.room = max(r.room-rows/8, 1) // without the selection
-	}
 	add, end := r.Progress("reading keys", all)
 	r.end = end
-	read := func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error {
-		return dedups.Read(ctx, all, r.of, r.Threads, wanted, func(p source.Piece, rows *dedups.Rows) error {
-			if add != nil && wanted == nil { // of several readings the first
+	read := func(each func(source.Piece, *dedups.Rows) error) error {
+		return dedups.Read(ctx, all, r.of, r.Threads, func(p source.Piece, rows *dedups.Rows) error {
+			if add != nil {
 				add(int64(rows.Len))
 			}
 			return each(p, rows)
@@ -169,7 +165,7 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 			return err
 		}
 	}
-	if r.state == nil {
+	if r.state == nil || r.judge.Missed(r.o.fpr) {
 		return nil
 	}
 	for _, f := range r.files {
@@ -210,69 +206,25 @@ func (r *dedupRun) copy(ctx context.Context) error {
 	return err
 }
 
-// reading reads the input from its start. wanted is as of [dedups.Encoder.Encode].
-type reading func(wanted func(uint64) bool, each func(source.Piece, *dedups.Rows) error) error
+// reading reads the input from its start.
+type reading func(each func(source.Piece, *dedups.Rows) error) error
 
 // selection decides about all rows of an input that can be read again.
 func (r *dedupRun) selection(rows int64, read reading) (*dedups.Selection, error) {
-	if r.judge == nil {
-		return r.exactly(rows, read)
-	}
 	sel, drop := dedups.NewSelection(rows), []int(nil)
-	err := read(nil, func(p source.Piece, rows *dedups.Rows) (err error) {
-		if drop, err = r.judge.Drop(rows, drop[:0]); err == nil {
-			sel.Drop(sel.Next(p, rows.Len), drop)
+	err := read(func(p source.Piece, rows *dedups.Rows) (err error) {
+		if r.exact != nil {
+			drop, err = r.exact.Drop(rows, drop[:0])
+		} else {
+			drop, err = r.judge.Drop(rows, drop[:0])
+		}
+		if err == nil {
+			sel.Drop(sel.Next(p, rows.Len), drop...)
 		}
 		return err
 	})
+	if err == nil && r.exact != nil {
+		err = r.exact.End(func(row int64) { sel.Drop(row, 0) })
+	}
 	return sel, err
-}
-
-// exactly decides about all rows by the keys themselves.
-func (r *dedupRun) exactly(rows int64, read reading) (*dedups.Selection, error) {
-	const least = 16 << 20
-	room := func(taken int64) int64 {
-		if r.room <= 0 {
-			return 0
-		}
-		return max(r.room-taken, least)
-	}
-	s := dedups.NewSuspects(ring.New(r.params), room(int64(r.params.Bytes())))
-	if err := read(nil, func(_ source.Piece, rows *dedups.Rows) error { return s.Add(rows) }); err != nil {
-		return nil, err
-	}
-	left := room(s.Bytes())
-	r.suspect = s.Len()
-	for r.rounds = s.End(left); ; r.rounds *= 2 {
-		sel, err := r.compare(s, rows, left, read)
-		if !errors.Is(err, dedups.ErrFull) || r.rounds > uint64(s.Len()) {
-			return sel, err
-		}
-	}
-}
-
-// compare decides about all rows in rounds.
-func (r *dedupRun) compare(s *dedups.Suspects, rows, room int64, read reading) (*dedups.Selection, error) {
-	sel, drop := dedups.NewSelection(rows), []int(nil)
-	r.counts = dedups.Counts{}
-	for round := range r.rounds {
-		e := s.NewExact(r.params, dedups.Late(r.o.late), round, r.rounds, room)
-		first := int64(0)
-		err := read(e.Wants, func(p source.Piece, rows *dedups.Rows) (err error) {
-			if drop, err = e.Drop(rows, drop[:0]); err != nil {
-				return err
-			}
-			if round == 0 {
-				first = sel.Next(p, rows.Len)
-			}
-			sel.Drop(first, drop)
-			first += int64(rows.Len)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		r.counts.Add(e.Counts)
-	}
-	return sel, nil
 }

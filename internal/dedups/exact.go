@@ -1,127 +1,232 @@
 package dedups
 
 import (
-	"fmt"
+	"encoding/binary"
+	"errors"
+	"io"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/zeebo/xxh3"
+
 	"github.com/bloomjoin/bloomjoin/internal/ring"
-	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
 )
 
-// Rows are dropped exactly in several readings of the input.
-//
-//	Suspects   a ring that records every row finds all keys that may have duplicates
-//	Exact      compares these keys themselves, and finds the rows that are duplicates
-//
-// A ring that records every row sees each duplicate, and some other rows as well. So the suspects
-// include all keys that have duplicates. If the keys exceed the budget, they are divided among
-// rounds by hash, and each round reads the input.
-
-// Estimated bytes of an entry, beside the key.
-const (
-	suspectBytes = 32
-	entryBytes   = 64
-)
-
-// ErrFull means that the keys of a round exceed the budget: more rounds are needed.
-var ErrFull = fmt.Errorf("%w: keys that may have duplicates", fault.ErrMemory)
-
-// Suspects are the hashes of keys that may have duplicates.
-type Suspects struct {
-	ring     *ring.Ring
-	most     int64 // bytes; 0: no limit
-	hashes   map[uint64]struct{}
-	verdicts []ring.Verdict
-	rows     int64
-	bytes    int64 // of keys
-}
-
-// NewSuspects returns a reading that finds suspects with an empty ring. They may take most bytes.
-func NewSuspects(r *ring.Ring, most int64) *Suspects {
-	r.All = true
-	return &Suspects{ring: r, most: most, hashes: map[uint64]struct{}{}}
-}
-
-// Add reads rows.
-func (s *Suspects) Add(rows *Rows) error {
-	s.verdicts = s.ring.Judge(rows.Hashes, rows.Slots, s.verdicts[:0])
-	for i, v := range s.verdicts {
-		if v == ring.Seen {
-			s.hashes[rows.Hashes[i]] = struct{}{}
-		}
-	}
-	s.rows += int64(len(rows.At))
-	s.bytes += rows.Bytes
-	if need := s.Bytes(); s.most > 0 && need > s.most {
-		return faults.Errorf("%w: %d keys that may have duplicates: want at most %s, got %s (raise {Memory}, or {Expect} if there are more keys)",
-			fault.ErrMemory, len(s.hashes), show.Size(s.most), show.Size(need))
-	}
-	return nil
-}
-
-// End releases the ring, and returns in how many rounds the keys probably fit in most bytes.
-func (s *Suspects) End(most int64) (rounds uint64) {
-	s.ring = nil
-	if most <= 0 || s.rows == 0 {
-		return 1
-	}
-	return uint64(int64(len(s.hashes))*(s.bytes/s.rows+entryBytes)/most) + 1
-}
-
-// Len returns the number of suspects.
-func (s *Suspects) Len() int { return len(s.hashes) }
-
-// Bytes returns the memory that they take.
-func (s *Suspects) Bytes() int64 { return int64(len(s.hashes)) * suspectBytes }
-
-// Exact decides about the keys of one round.
+// Exact finds duplicates by the keys themselves. Rows are divided among parts by the hashes of
+// their keys, and parts that exceed the budget go to disk. Each part is compared in memory; one
+// with too many keys is divided again.
 type Exact struct {
 	Counts
-	suspects *Suspects
 	late     Late
 	clock    ring.Clock
-	round    uint64
-	rounds   uint64
-	most     int64
-	held     int64
-	passed   map[string]int64 // by key: the slot of the row that passed last
+	most     int64 // bytes for rows and for keys; 0: no limit
+	held     int64 // of rows
+	file     *spill.File
+	parts    parts
+	keys     int // of the part that was compared last
 	verdicts []ring.Verdict
 }
 
-// NewExact returns round number round of some. Its keys may take most bytes; 0: no limit.
-func (s *Suspects) NewExact(p ring.Params, late Late, round, rounds uint64, most int64) *Exact {
-	return &Exact{suspects: s, late: late, clock: p.Clock(), round: round, rounds: rounds, most: most, passed: map[string]int64{}}
+// parts are rows divided by 8 bits of the hashes of their keys.
+type parts [256]part
+
+// part has the rows of some keys, in order: those on disk, then those in memory.
+type part struct {
+	disk *spill.Stream // nil: none
+	rows [][]byte
 }
 
-// Wants reports whether the round needs the key with a hash. It may be called concurrently.
-func (e *Exact) Wants(h uint64) bool {
-	_, suspected := e.suspects.hashes[h]
-	return suspected && mixed(h)%e.rounds == e.round
+const (
+	entryBytes = 64      // of a key, beside its bytes: an estimate
+	partBytes  = 1 << 20 // of rows in one slice
+)
+
+// NewExact returns an Exact that takes memory bytes, and what exceeds them in files of dir; 0: no
+// limit. A bit for each row is part of these bytes.
+func NewExact(p ring.Params, late Late, memory int64, dir string) *Exact {
+	return &Exact{late: late, clock: p.Clock(), most: memory, file: spill.New(dir, "{TempDir}: keys to compare")}
 }
 
-// Drop appends the rows to drop, ascending: of this round's keys, and in each round those that
-// cannot be judged. The error is ErrFull if the keys exceed the budget.
+// Drop appends those rows to drop that cannot be judged, ascending. Duplicates are found by End.
 func (e *Exact) Drop(rows *Rows, drop []int) ([]int, error) {
 	e.verdicts = e.verdicts[:0]
-	for i := range rows.At {
+	for i, at := range rows.At {
 		v, _ := e.clock.Place(rows.Slots[i])
-		if v == ring.Fresh && e.Wants(rows.Hashes[i]) {
-			key := rows.Exact[i]
-			at, before := e.passed[string(key)]
-			if before && e.clock.Holds(at) {
-				v = ring.Seen
-			} else {
-				e.passed[string(key)] = rows.Slots[i]
-			}
-			if !before {
-				e.held += int64(len(key)) + entryBytes
+		if v == ring.Fresh {
+			if err := e.add(&e.parts, 0, row{e.RowsIn + int64(at), rows.Slots[i], e.clock.Gone(), rows.Exact[i]}); err != nil {
+				return nil, err
 			}
 		}
 		e.verdicts = append(e.verdicts, v)
 	}
-	if e.most > 0 && e.held > e.most {
-		return nil, ErrFull
-	}
 	return e.Counts.add(rows, e.late, e.verdicts, drop)
+}
+
+// End calls drop with the number of each duplicate, some of them more than once.
+func (e *Exact) End(drop func(row int64)) error { return e.finish(&e.parts, 0, drop) }
+
+// Spilled returns the number of bytes that were written to disk.
+func (e *Exact) Spilled() int64 { return e.file.Written() }
+
+// Close frees the disk space.
+func (e *Exact) Close() error { return e.file.Close() }
+
+// full reports whether so many bytes exceed half of the budget.
+func (e *Exact) full(bytes int64) bool {
+	const least = 1 << 20
+	return e.most > 0 && bytes > max(e.most-e.RowsIn/8, least)/2
+}
+
+// row is a row with a key.
+type row struct {
+	number, slot, gone int64 // gone: the newest slot that was dropped then
+	key                []byte
+}
+
+// add adds a row to its part.
+func (e *Exact) add(to *parts, level uint64, r row) error {
+	p := &to[xxh3.HashSeed(r.key, level)>>56]
+	n := len(p.rows) - 1
+	if n < 0 || len(p.rows[n]) >= partBytes {
+		p.rows = append(p.rows, nil)
+		n++
+	}
+	b := p.rows[n]
+	before := cap(b)
+	b = binary.AppendUvarint(b, uint64(r.number))
+	b = binary.AppendVarint(b, r.slot)
+	b = binary.AppendUvarint(b, uint64(r.slot-r.gone))
+	b = binary.AppendUvarint(b, uint64(len(r.key)))
+	p.rows[n] = append(b, r.key...)
+	if e.held += int64(cap(p.rows[n]) - before); e.full(e.held) {
+		return e.flush(to)
+	}
+	return nil
+}
+
+// flush writes the rows in memory to disk.
+func (e *Exact) flush(of *parts) error {
+	for i := range of {
+		p := &of[i]
+		for _, b := range p.rows {
+			if p.disk == nil {
+				p.disk = e.file.Stream()
+			}
+			if err := p.disk.Write(b, false); err != nil {
+				return err
+			}
+		}
+		e.free(p)
+	}
+	return nil
+}
+
+// free releases the memory of a part.
+func (e *Exact) free(p *part) {
+	for _, b := range p.rows {
+		e.held -= int64(cap(b))
+	}
+	p.rows = nil
+}
+
+// each calls fn with the rows of the part.
+func (p *part) each(fn func(row) error) error {
+	var r row
+	decode := func(b []byte) error {
+		for len(b) > 0 {
+			number, n := binary.Uvarint(b)
+			slot, m := binary.Varint(b[n:])
+			n += m
+			ahead, m := binary.Uvarint(b[n:])
+			n += m
+			size, m := binary.Uvarint(b[n:])
+			n += m
+			r = row{int64(number), slot, slot - int64(ahead), b[n : n+int(size)]}
+			if err := fn(r); err != nil {
+				return err
+			}
+			b = b[n+int(size):]
+		}
+		return nil
+	}
+	if p.disk != nil {
+		in, b := p.disk.Reader(), []byte(nil)
+		for {
+			var err error
+			if b, err = in.Next(b); err == io.EOF {
+				break
+			} else if err == nil {
+				err = decode(b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, b := range p.rows {
+		if err := decode(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errFull means that a part has too many keys.
+var errFull = errors.New("too many keys in a part")
+
+// finish compares the keys of each part, and releases it.
+func (e *Exact) finish(of *parts, level uint64, drop func(row int64)) error {
+	for i := range of {
+		p := &of[i]
+		err := e.compare(p, level, drop)
+		if err == errFull {
+			err = e.divide(of, p, level+1, drop)
+		}
+		if err != nil {
+			return err
+		}
+		e.free(p)
+		if p.disk != nil {
+			p.disk.Free()
+		}
+	}
+	return nil
+}
+
+// divide divides one of some parts. The others go to disk, so that the memory is free.
+func (e *Exact) divide(of *parts, p *part, level uint64, drop func(row int64)) error {
+	if err := e.flush(of); err != nil {
+		return err
+	}
+	var finer parts
+	if err := p.each(func(r row) error { return e.add(&finer, level, r) }); err != nil {
+		return err
+	}
+	return e.finish(&finer, level, drop)
+}
+
+// compare drops the duplicates of a part. Keys that no division has separated are few.
+func (e *Exact) compare(p *part, level uint64, drop func(row int64)) error {
+	const mostLevels = 8
+	passed := make(map[string]int64, e.keys) // by key: the slot of the row that passed last
+	held, found := int64(0), int64(0)
+	err := p.each(func(r row) error {
+		at, before := passed[string(r.key)]
+		if before && at > r.gone {
+			drop(r.number)
+			found++
+			return nil
+		}
+		passed[string(r.key)] = r.slot
+		if before {
+			return nil
+		}
+		if held += int64(len(r.key)) + entryBytes; level < mostLevels && e.full(held) {
+			return errFull
+		}
+		return nil
+	})
+	if e.keys = len(passed); err == nil {
+		e.Duplicates += found
+	}
+	return err
 }

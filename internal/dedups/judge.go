@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -30,18 +31,58 @@ type Counts struct {
 	KeysNull   int64 `json:"keys_null"`
 	TimesNull  int64 `json:"times_null"`
 	Unjudged   int64 `json:"unjudged_dropped"` // late, ahead or without a time, and dropped
+
+	units  units
+	first  int64 // slot
+	timed  bool  // first is known
+	spread bool  // there are others
 }
 
-// Add adds the figures of another round of [Exact]. Rounds differ in their duplicates alone.
-func (c *Counts) Add(d Counts) {
-	d.Duplicates += c.Duplicates
-	*c = d
+// units counts integers by the coarsest unit, of s, ms, us and ns, in which they are a time from
+// 1970 to 2100; the last number is of those without one.
+type units [5]int64
+
+func (u *units) count(n uint64, negative bool) {
+	of := 0
+	for before := uint64(4_102_444_800); of < 4 && (negative || n >= before); before *= 1000 {
+		of++
+	}
+	u[of]++
+}
+
+// Doubt returns what is odd about times that are integers of a unit, and the unit that would
+// fit, if there is one: their median is outside of the years 1970 to 2100, or all are in one slot
+// and a coarser unit puts the median into these years, too.
+func (c *Counts) Doubt(unit time.Duration) (what, fits string) {
+	names := [...]string{"s", "ms", "us", "ns", ""}
+	of, below, all := 0, c.units[0], int64(0)
+	for _, n := range c.units {
+		all += n
+	}
+	for ; of < 4 && below*2 <= all; below += c.units[of] {
+		of++
+	}
+	switch given := slices.Index([]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}, unit); {
+	case all == 0:
+	case of > given:
+		return "half of the times or more are outside of the years 1970 to 2100", names[of]
+	case of < given && !c.spread:
+		return "all times are in one part of the window", names[of]
+	}
+	return "", ""
 }
 
 // add counts rows, and appends those to drop. With Refuse, the error names a row that cannot be
 // judged.
 func (c *Counts) add(rows *Rows, late Late, verdicts []ring.Verdict, drop []int) ([]int, error) {
+	for i, n := range rows.Units {
+		c.units[i] += n
+	}
 	for i, v := range verdicts {
+		if !c.timed {
+			c.first, c.timed = rows.Slots[i], true
+		}
+		c.spread = c.spread || rows.Slots[i] != c.first
 		switch v {
 		case ring.Seen:
 			c.Duplicates++
@@ -94,6 +135,16 @@ type Judge struct {
 	Fullest  uint64  // keys in the fullest slot then
 
 	verdicts []ring.Verdict
+}
+
+// Missed reports whether rows were wrongly dropped at a rate that exceeds one by half: by the
+// ring's fill, or by 3 standard errors of what the sample has found.
+func (j *Judge) Missed(fpr float64) bool {
+	if j.Rate > 1.5*fpr || j.Sample == nil {
+		return j.Rate > 1.5*fpr
+	}
+	n := j.Sample.estimate
+	return n-3*math.Sqrt(j.Sample.variance+n) > 1.5*fpr*(float64(j.RowsIn-j.Duplicates)+n)
 }
 
 // Drop appends the rows to drop, ascending.

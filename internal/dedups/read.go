@@ -10,9 +10,8 @@ import (
 )
 
 // Read reads the key and time columns of the pieces with several workers, and calls each with
-// their rows, in the order of the input. Rows are valid until each returns. wanted is that of
-// [Encoder.Encode].
-func Read(ctx context.Context, pieces []source.Piece, of Columns, threads int, wanted func(uint64) bool, each func(source.Piece, *Rows) error) (err error) {
+// their rows, in the order of the input. Rows are valid until each returns.
+func Read(ctx context.Context, pieces []source.Piece, of Columns, threads int, each func(source.Piece, *Rows) error) (err error) {
 	ctx, release, err := source.MapPieces(ctx, pieces)
 	if err != nil {
 		return err
@@ -27,7 +26,7 @@ func Read(ctx context.Context, pieces []source.Piece, of Columns, threads int, w
 	}
 	way := tasks.NewFlight(tasks.InFlight(pieces), tasks.Workers(pieces, threads), func() int64 { return stepBytes + tasks.Need(pieces, columns) })
 	newWork := func() (tasks.Work[grouped], error) {
-		w := &reader{of: of, way: way, wanted: wanted, columns: columns}
+		w := &reader{of: of, way: way, columns: columns}
 		return w.read, nil
 	}
 	for r, err := range tasks.Map(ctx, tasks.Groups(pieces), way, newWork) {
@@ -57,7 +56,6 @@ type grouped struct {
 type reader struct {
 	of      Columns
 	way     tasks.Flight
-	wanted  func(uint64) bool
 	columns func(*source.File) ([]int, error)
 
 	file *source.File // that enc belongs to
@@ -85,7 +83,7 @@ func (w *reader) read(ctx context.Context, t tasks.Task, emit func(grouped) erro
 		for lo := int64(0); lo < rec.NumRows(); lo += source.StepRows {
 			rows := pool.Get().(*Rows)
 			some := rec.NewSlice(lo, min(lo+source.StepRows, rec.NumRows()))
-			err := w.enc.Encode(some, rows, w.wanted)
+			err := w.enc.Encode(some, rows)
 			some.Release()
 			if err != nil {
 				return source.InGroup(err, t.File, t.Group)
@@ -136,7 +134,7 @@ func (s *Selection) Next(group source.Piece, rows int) (first int64) {
 }
 
 // Drop drops rows, which are counted from a first one.
-func (s *Selection) Drop(first int64, rows []int) {
+func (s *Selection) Drop(first int64, rows ...int) {
 	for _, row := range rows {
 		at := first + int64(row)
 		s.bits[at/64] |= 1 << (at % 64)

@@ -2,20 +2,20 @@
 // equal rows stays.
 //
 //	records ── Encoder ──► Rows: hashes and slots ─┬─ Judge: a ring ─────────► rows to drop
-//	                                               └─ Suspects, then Exact ──► rows to drop
+//	                                               └─ Exact: keys, in parts ─► rows to drop
 //	pieces of files ── Read, in parallel ──► Rows in the order of the input ──► Selection
 //
 // In come rows with key and time columns; out come the numbers of those to drop, which depend on
 // the order of the rows alone. A row without a key is never dropped. Memory is that of the ring
-// and of a sample, or of exact keys within a budget.
+// and of a sample, or a budget, above which keys go to disk.
 //
 // The command uses it.
 package dedups
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -37,6 +37,7 @@ type Columns struct {
 	Time    []keys.Column // one, or none
 	Unit    time.Duration // that integers count since 1970; 0: the column has timestamps or dates
 	Width   time.Duration // of a slot
+	Exact   bool          // keys are copied to Rows.Exact
 	Options keys.Options
 }
 
@@ -92,8 +93,8 @@ type Rows struct {
 	Slots   []int64
 	NoKey   int
 	NoTime  []int    // rows that have a key and no time
-	Bytes   int64    // of the keys
-	Exact   [][]byte // by position in At: the keys that a function wanted
+	Exact   [][]byte // by position in At: the keys, with Columns.Exact
+	Units   units
 	hashes  []uint64 // of the batch
 	keys    keys.Batch
 	times   keys.Batch
@@ -108,10 +109,10 @@ func (r *Rows) Release() { pool.Put(r) }
 // hash is the hash of keys. A sample and exact bookkeeping use other bits of it than the filters.
 var hash = bloom.Hash{ID: bloom.XXH3}
 
-// Encode sets r to the rows of a record. wanted selects the keys that are copied to Exact; nil: none.
-func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) bool) error {
+// Encode sets r to the rows of a record.
+func (e *Encoder) Encode(rec arrow.Record, r *Rows) error {
 	r.Len = int(rec.NumRows())
-	r.At, r.Hashes, r.Slots, r.NoTime, r.Exact, r.encoded, r.Bytes = r.At[:0], r.Hashes[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], 0
+	r.At, r.Hashes, r.Slots, r.NoTime, r.Exact, r.encoded, r.Units = r.At[:0], r.Hashes[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], units{}
 	if err := e.keys.EncodeKeys(e.name, rec, &r.keys); err != nil {
 		return err
 	}
@@ -122,7 +123,6 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) boo
 		}
 	}
 	r.hashes = r.keys.Hash(hash, r.hashes)
-	var buf [16]byte
 	next := 0
 	for i, row := range r.keys.Rows {
 		slot := int64(0)
@@ -132,11 +132,11 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) boo
 			}
 			ok := next < len(r.times.Rows) && r.times.Rows[next] == row
 			if ok {
-				var nanos int64
-				if nanos, ok = e.nanos(&r.times, next); !ok && !e.of.Options.NullMisfits {
-					return e.misfit()
+				var err error
+				if slot, err = e.slot(r, next); err != nil && !(errors.Is(err, keys.ErrMisfit) && e.of.Options.NullMisfits) {
+					return err
 				}
-				slot = ring.SlotOf(nanos, int64(e.of.Width))
+				ok = err == nil
 			}
 			if !ok {
 				r.NoTime = append(r.NoTime, int(row))
@@ -144,45 +144,52 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows, wanted func(hash uint64) boo
 			}
 		}
 		r.At, r.Hashes, r.Slots = append(r.At, row), append(r.Hashes, r.hashes[i]), append(r.Slots, slot)
-		key := r.keys.Bytes(buf[:0], i)
-		r.Bytes += int64(len(key))
-		if wanted != nil {
+		if e.of.Exact {
 			from := len(r.encoded)
-			if wanted(r.hashes[i]) {
-				r.encoded = append(r.encoded, key...)
-			}
+			r.encoded = r.keys.Append(r.encoded, i)
 			r.Exact = append(r.Exact, r.encoded[from:len(r.encoded):len(r.encoded)])
 		}
 	}
 	return nil
 }
 
-// nanos returns a time in nanoseconds since 1970, false if it is text that does not parse. Text
-// without a zone is in UTC. Times outside the years 1677 to 2262 become the first or the last of
-// them.
-func (e *Encoder) nanos(times *keys.Batch, i int) (nanos int64, ok bool) {
-	if ints, ok := times.Ints(); ok {
-		v := int64(ints[i])
-		if v < 0 && !times.Negative(i) {
-			v = math.MaxInt64
+// slot returns the slot of time i, and counts integers by their unit. Text without a zone is in
+// UTC.
+func (e *Encoder) slot(r *Rows, i int) (int64, error) {
+	n, negative, unit, rest, parsed := uint64(0), false, uint64(e.of.Unit), uint64(0), true
+	if ints, ok := r.times.Ints(); ok {
+		n, negative = ints[i], r.times.Negative(i)
+		r.Units.count(n, negative)
+	} else {
+		var buf [16]byte
+		b := r.times.Bytes(buf[:0], i)
+		v := int64(0)
+		switch {
+		case e.text && e.of.Unit > 0:
+			var err error
+			v, err = strconv.ParseInt(string(b), 10, 64)
+			parsed = err == nil
+			r.Units.count(uint64(v), v < 0)
+		case e.text:
+			var frac uint32
+			v, frac, _, parsed = scalar.Moment(string(b))
+			unit, rest = uint64(time.Second), uint64(frac)
+		case len(b) < 12: // a date: days
+			v, unit = int64(binary.LittleEndian.Uint64(b)), uint64(24*time.Hour)
+		default:
+			v, unit, rest = int64(binary.LittleEndian.Uint64(b)), uint64(time.Second), uint64(binary.LittleEndian.Uint32(b[8:]))
 		}
-		return saturated(v, int64(e.of.Unit), 0), true
+		n, negative = uint64(v), v < 0
 	}
-	var buf [16]byte
-	b := times.Bytes(buf[:0], i)
-	switch {
-	case e.text && e.of.Unit > 0:
-		v, err := strconv.ParseInt(string(b), 10, 64)
-		return saturated(v, int64(e.of.Unit), 0), err == nil
-	case e.text:
-		sec, frac, _, ok := scalar.Moment(string(b))
-		return saturated(sec, int64(time.Second), int64(frac)), ok
+	if !parsed {
+		return 0, e.misfit()
 	}
-	v := int64(binary.LittleEndian.Uint64(b))
-	if len(b) < 12 {
-		return saturated(v, int64(24*time.Hour), 0), true // a date: days
+	slot, ok := ring.SlotOf(n, negative, unit, rest, uint64(e.of.Width))
+	if !ok {
+		at := fault.At{File: e.name, Column: e.of.Time[0].String()}
+		return 0, faults.Unsupported(at, "a time too far from 1970 for slots of %s", e.of.Width).WithHint("check {TimeUnit}, or raise {Window}")
 	}
-	return saturated(v, int64(time.Second), int64(binary.LittleEndian.Uint32(b[8:]))), true
+	return slot, nil
 }
 
 // misfit returns the error about a text that is not a time.
@@ -194,15 +201,4 @@ func (e *Encoder) misfit() error {
 		err.Want = "a whole number, with {TimeUnit}"
 	}
 	return err
-}
-
-// saturated returns v·unit + rest, where 0 ≤ rest < unit.
-func saturated(v, unit, rest int64) int64 {
-	switch {
-	case v >= math.MaxInt64/unit:
-		return math.MaxInt64
-	case v <= math.MinInt64/unit:
-		return math.MinInt64
-	}
-	return v*unit + rest
 }

@@ -46,10 +46,6 @@ const (
 // Ring is a ring of filters. It must not be used concurrently.
 type Ring struct {
 	Clock
-	// All also records keys that were seen before, in the slots of their rows. Then a row is
-	// [Fresh] only if no row before it in the window has its key, fresh or not.
-	All bool
-
 	params Params
 	width  uint64 // bytes for the bits of all slots and ways at one position
 	ways   uint64
@@ -106,14 +102,10 @@ func (r *Ring) judge(h uint64, slot int64) Verdict {
 	if v != Fresh {
 		return v
 	}
-	in := modulo(slot, int64(r.params.Slots))
-	m := r.has(h)
-	if m == 0 || r.All && m>>(in*r.ways+r.way(h))&1 == 0 {
-		r.record(h, in)
-	}
-	if m != 0 {
+	if r.has(h) != 0 {
 		return Seen
 	}
+	r.record(h, modulo(slot, int64(r.params.Slots)))
 	return Fresh
 }
 
@@ -230,15 +222,33 @@ func (c *Clock) Place(slot int64) (v Verdict, dropped int64) {
 }
 
 // Holds reports whether the slot, which is not newer than the newest, has not been dropped.
-func (c *Clock) Holds(slot int64) bool { return slot > c.newest-c.slots }
+func (c *Clock) Holds(slot int64) bool { return slot > c.Gone() }
 
-// SlotOf returns the number of the slot that a time is in; both are in nanoseconds.
-func SlotOf(time, width int64) int64 {
-	q := time / width
-	if time%width < 0 {
-		q--
+// Gone returns the newest slot that was dropped.
+func (c *Clock) Gone() int64 { return c.newest - c.slots }
+
+// SlotOf returns the number of the slot that the time n·unit + rest is in: n is an int64 if
+// negative is set, and rest less than a unit. Units, rest and width are in nanoseconds. ok is
+// false if numbers of slots do not go so far from 1970.
+func SlotOf(n uint64, negative bool, unit, rest, width uint64) (slot int64, ok bool) {
+	if negative {
+		n = -n
 	}
-	return q
+	hi, lo := bits.Mul64(n, unit)
+	carry := uint64(0)
+	if negative { // away from 1970
+		lo, carry = bits.Sub64(lo, rest, 0)
+		hi, rest = hi-carry, width-1
+	}
+	lo, carry = bits.Add64(lo, rest, 0)
+	if hi += carry; hi >= width {
+		return 0, false
+	}
+	q, _ := bits.Div64(hi, lo, width)
+	if slot = int64(q); negative {
+		slot = -slot
+	}
+	return slot, q <= 1<<62
 }
 
 // modulo returns the remainder that is not negative.

@@ -51,7 +51,7 @@ func RegularOutput(out string) error {
 
 // FormatNames are the formats of rows as messages name them.
 var FormatNames = map[dataset.Format]string{
-	dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow", dataset.CSV: "CSV", dataset.TSV: "TSV", dataset.NDJSON: "NDJSON",
+	dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow", dataset.CSV: "CSV", dataset.TSV: "TSV", dataset.NDJSON: "NDJSON", dataset.Lines: "lines of text",
 }
 
 // NamedAs returns the format that a name says, "" if it says none.
