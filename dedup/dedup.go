@@ -6,8 +6,8 @@
 //	             ── Save ──► bytes ── Load ──► Ring
 //
 // A duplicate within the window is always seen. Of other rows, a few are taken for duplicates:
-// one in 1/[Options].FPR. The command "bloomjoin dedup --exact" drops none wrongly, by reading
-// its input several times.
+// one in 1/[Options].FPR. The command "bloomjoin dedup" drops none of a file wrongly, by reading
+// it twice.
 //
 // A row's slot is its time divided by the length of a slot, and the window is the slot of the
 // newest row with those before it: a key is remembered for at least (n-1)/n of the window, with n
@@ -18,6 +18,7 @@ package dedup
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ import (
 
 // Options determine a ring.
 type Options struct {
-	Expect uint64        // distinct keys in a window; with more, FPR is exceeded
+	Expect uint64        // distinct keys in a window; with more, FPR is exceeded; 0: a million
 	FPR    float64       // of a row that is no duplicate; 0: 0.001
 	Window time.Duration // how long a key is remembered; 0: for good, and rows have no times
 	Slots  int           // parts of the window, at most 64; 0: 24, or 1 without a window
@@ -56,7 +57,7 @@ type Ring struct {
 // New returns an empty ring. If it takes more than Options.Memory, the error wraps
 // [fault.ErrMemory].
 func New(o Options) (*Ring, error) {
-	w := ring.Window{Window: o.Window, Slots: o.Slots, Expect: o.Expect, FPR: o.FPR}
+	w := ring.Window{Window: o.Window, Slots: o.Slots, Expect: cmp.Or(o.Expect, 1e6), FPR: o.FPR}
 	if w.FPR == 0 {
 		w.FPR = 0.001
 	}
@@ -79,7 +80,8 @@ func New(o Options) (*Ring, error) {
 // the others. times are those of the rows, in nanoseconds since 1970; nil if, and only if, the
 // ring has no window. Rows without a key are never seen, nor are those that are older than the
 // window: see [Ring.Late]. Keys of another class than those before, such as strings after
-// integers, are an error that wraps [fault.ErrMismatch]; then nothing is recorded.
+// integers, are an error that wraps [fault.ErrMismatch]; then nothing is recorded. A [Ring.Rate]
+// that exceeds FPR by half is one, too, of code E606; then the mask is complete.
 func (r *Ring) Seen(dst []bool, k key.Values, times []int64) ([]bool, error) {
 	width := int64(r.ring.Params().Width)
 	if (times == nil) != (width == 0) && k.Len() > 0 || times != nil && len(times) != k.Len() {
@@ -114,6 +116,9 @@ func (r *Ring) Seen(dst []bool, k key.Values, times []int64) ([]bool, error) {
 		}
 		return nil
 	})
+	if p, most := r.Rate(), 1.5*r.ring.Params().FPR; err == nil && p > most {
+		err = faults.Of(cause.Gate, faults.Mismatch(fault.At{}, "rate of rows taken for duplicates", fmt.Sprintf("at most %.2g", most), fmt.Sprintf("%.2g", p))).WithHint("raise {Expect}")
+	}
 	return dst, err
 }
 

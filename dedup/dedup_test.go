@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestLikeMap(t *testing.T) {
 
 // What a ring cannot be asked is an error that says what is wanted.
 func TestRefused(t *testing.T) {
-	for _, o := range []Options{{}, {Expect: 1, Slots: 2}, {Expect: 1, FPR: 2}, {Expect: 1, Window: time.Hour, Slots: 65}} {
+	for _, o := range []Options{{Expect: 1, Slots: 2}, {Expect: 1, FPR: 2}, {Expect: 1, Window: time.Hour, Slots: 65}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v", o)
 		}
@@ -115,5 +116,30 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := Load(bytes.NewReader(bytes.Repeat([]byte("x"), 100)), 0); !errors.Is(err, fault.ErrMismatch) {
 		t.Error(err)
+	}
+}
+
+// The zero Options make a ring. One with more keys than it has room for says so, with the answer.
+func TestOverfull(t *testing.T) {
+	if r, err := New(Options{}); err != nil || r.Bytes() < 1e6 {
+		t.Fatal(err)
+	}
+	r, err := New(Options{Expect: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int64, 4000)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	if _, err := r.Seen(nil, key.Int64s(ids[:1000]), nil); err != nil {
+		t.Error(err)
+	}
+	drop, err := r.Seen(nil, key.Int64s(ids), nil)
+	if fault.Code(err) != "E606" || !strings.Contains(err.Error(), "want at most 0.0015, got 0.") {
+		t.Error(err)
+	}
+	if len(drop) != len(ids) || slices.Contains(drop[:1000], false) {
+		t.Error("another answer")
 	}
 }

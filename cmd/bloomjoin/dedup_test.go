@@ -174,10 +174,10 @@ func TestDedup(t *testing.T) {
 		flags string
 		want  []string
 	}{
-		{"--expect 4000", unique(rows, 0, 1)},
-		{"--time at --window 6h --slots 12 --expect 4000", unique(rows, 1800, 12)},
-		{"--time at --window 64m --slots 64 --rate 1", unique(rows, 60, 64)},
-		{"--time at --window 1h --slots 1 --expect 4000", unique(rows, 3600, 1)},
+		{"--expect 40000", unique(rows, 0, 1)},
+		{"--time at --window 6h --slots 12 --expect 40000", unique(rows, 1800, 12)},
+		{"--time at --window 64m --slots 64 --rate 10", unique(rows, 60, 64)},
+		{"--time at --window 1h --slots 1 --expect 40000", unique(rows, 3600, 1)},
 	} {
 		for _, how := range []string{"--fpr 1e-9", "--exact --fpr 0.3", "--exact --threads 8", "--fpr 1e-9 --threads 1"} {
 			line := strings.Fields("dedup --quiet --key id " + window.flags + " " + how)
@@ -224,22 +224,6 @@ func TestDedup(t *testing.T) {
 	}
 }
 
-// Exact runs in little memory share the keys among rounds, with the same answer.
-func TestDedupRounds(t *testing.T) {
-	dir := t.TempDir()
-	in := filepath.Join(dir, "in.parquet")
-	ids := make([]string, 300_000)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("%0128d", i%150_000)
-	}
-	sourcetest.Write(t, in, 50_000, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}))
-	var rep dedupReport
-	runJSON(t, &rep, "dedup", "--json", "--quiet", "--key", "id", "--exact", "--memory", "64MiB", "-o", filepath.Join(dir, "out.parquet"), in)
-	if rep.RowsOut != 150_000 || rep.Duplicates != 150_000 || rep.Rounds < 2 {
-		t.Errorf("%+v", rep)
-	}
-}
-
 // Rows that cannot be judged are kept, dropped or an error, and the report counts them.
 func TestDedupLate(t *testing.T) {
 	const in = "id,at\na,1000\nb,5000\na,100\nb,\n,7000\na,9000\n"
@@ -268,7 +252,7 @@ func TestDedupOverfull(t *testing.T) {
 		fmt.Fprintln(&in, i)
 	}
 	out, said, code := called(t, in.String(), "dedup", "--key", "id", "--expect", "5000", "--format", "lines")
-	if code != session.ExitDone || !strings.Contains(said, "a slot got 1") || !strings.Contains(said, "--expect 5000 plans for 5,000") || len(out) == in.Len() {
+	if code != session.ExitGate || !strings.Contains(said, "a slot got 1") || !strings.Contains(said, "--expect 5000 plans for 5,000") || len(out) == in.Len() || len(out) < 5000 {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	_, said, code = called(t, "", "dedup", "--key", "id", "--expect", "1e9", "--memory", "64MiB", "--format", "lines")
@@ -286,7 +270,7 @@ func TestDedupKilled(t *testing.T) {
 		at := func(name string) string { return filepath.Join(dir, name+"."+format) }
 		sourcetest.Put(t, at("a"), texts(format, rows[:45_000]))
 		sourcetest.Put(t, at("b"), texts(format, rows[45_000:]))
-		line := []string{"dedup", "--quiet", "--key", "id", "--time", "at", "--window", "6h", "--expect", "20000", "-o"}
+		line := []string{"dedup", "--quiet", "--key", "id", "--time", "at", "--window", "6h", "--expect", "200000", "-o"}
 		began := time.Now()
 		must(t, append(line, at("want"), at("a"), at("b"))...)
 		took := time.Since(began)
@@ -396,7 +380,7 @@ func TestDedupTables(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	sourcetest.Write(t, at("log/a.parquet"), 500, clickRecord(rows[:2500], 0))
 	line := func(out string) []string {
-		return append(strings.Fields("dedup --quiet --key id --time at --window 6h --expect 9000 --fpr 1e-9 --state"), at("s"), "-o", at(out), at("log"))
+		return append(strings.Fields("dedup --quiet --key id --time at --window 6h --expect 90000 --fpr 1e-9 --state"), at("s"), "-o", at(out), at("log"))
 	}
 	works(t, "", line("1.parquet")...)
 	state := sourcetest.Get(t, at("s"))

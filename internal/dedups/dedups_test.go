@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +81,7 @@ func TestTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var rows Rows
-		if err := enc.Encode(rec, &rows, nil); err != nil {
+		if err := enc.Encode(rec, &rows); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(rows.At, []uint32{0, 3}) || !slices.Equal(rows.Slots, []int64{1, -1}) || rows.NoKey != 1 || !slices.Equal(rows.NoTime, []int{2}) {
@@ -98,7 +99,7 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows Rows
-	if err := enc.Encode(rec, &rows, nil); err != nil || rows.Slots[0] != 24 {
+	if err := enc.Encode(rec, &rows); err != nil || rows.Slots[0] != 24 {
 		t.Errorf("a date: %v, %v", rows.Slots, err)
 	}
 	if _, err := of.NewEncoder("x", record(t, ints, ints, `[]`).Schema()); !errors.Is(err, fault.ErrMismatch) {
@@ -111,12 +112,101 @@ func TestTimes(t *testing.T) {
 	if enc, err = of.NewEncoder("x", rec.Schema()); err != nil {
 		t.Fatal(err)
 	}
-	if err := enc.Encode(rec, &rows, nil); !errors.Is(err, keys.ErrMisfit) || strings.Contains(err.Error(), "yesterday") {
+	if err := enc.Encode(rec, &rows); !errors.Is(err, keys.ErrMisfit) || strings.Contains(err.Error(), "yesterday") {
 		t.Errorf("text that is no time: %v", err)
 	}
-	for v, want := range map[int64]int64{math.MaxInt64: math.MaxInt64, math.MinInt64: math.MinInt64, 2: 2_000_000_007} {
-		if got := saturated(v, 1e9, 7); got != want {
-			t.Errorf("%d s: %d ns", v, got)
+	of.Unit, of.Width = time.Second, time.Microsecond
+	rec = record(t, ints, ints, `[{"id":7,"ts":4000000000000},{"id":7,"ts":9000000000000}]`)
+	if enc, err = of.NewEncoder("x", rec.Schema()); err != nil {
+		t.Fatal(err)
+	}
+	if err := enc.Encode(rec, &rows); !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "too far from 1970") {
+		t.Errorf("no slot has the time: %v", err)
+	}
+}
+
+// Times centuries apart are in slots of their own, in all types that have them.
+func TestFarTimes(t *testing.T) {
+	for _, c := range []struct {
+		typ   arrow.DataType
+		unit  time.Duration
+		times string
+	}{
+		{arrow.BinaryTypes.String, 0, `"0001-01-01" "1500-01-01" "1600-01-01T00:00:00.5" "2024-01-01" "3000-01-01" "4000-01-01" "9999-12-31T23:59:59.999999999Z"`},
+		{&arrow.TimestampType{Unit: arrow.Second}, 0, `"0001-01-01" "1500-01-01" "2024-01-01" "3000-01-01" "9999-12-31"`},
+		{arrow.FixedWidthTypes.Timestamp_us, 0, `"0001-01-01" "1500-01-01" "2024-01-01" "3000-01-01" "9999-12-31"`},
+		{arrow.FixedWidthTypes.Date32, 0, `"0001-01-01" "1500-01-01" "2024-01-01" "3000-01-01" "9999-12-31"`},
+		{arrow.PrimitiveTypes.Int64, time.Second, `-1714521600000 -1714521500000 1714521600000 1714608000000 1746057600000 1714521600000000`},
+		{arrow.PrimitiveTypes.Uint64, time.Second, `1714521600000 1714521600000000 10000000000000000000 10000000000000010000`},
+		{arrow.BinaryTypes.String, time.Millisecond, `"-62135596800000" "32503680000000" "64092211200000"`},
+	} {
+		var rows []string
+		for i, at := range strings.Fields(c.times) {
+			rows = append(rows, fmt.Sprintf(`{"id":"same","ts":%s}`, at), fmt.Sprintf(`{"id":"%d","ts":%s}`, i, at))
+		}
+		rec := record(t, arrow.BinaryTypes.String, c.typ, "["+strings.Join(rows, ",")+"]")
+		of := columns(t, time.Hour)
+		of.Unit = c.unit
+		enc, err := of.NewEncoder("x", rec.Schema())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Rows
+		if err := enc.Encode(rec, &got); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Slots) != len(rows) || !slices.IsSorted(got.Slots) || len(slices.Compact(got.Slots)) != len(rows)/2 {
+			t.Errorf("%s in %s: slots %v", c.typ, c.unit, got.Slots)
+		}
+	}
+}
+
+// A unit of integer times that cannot be meant is named, with the one that fits.
+func TestDoubt(t *testing.T) {
+	const now = 1_714_521_600
+	for _, c := range []struct {
+		of         string
+		times      []int64 // by turns
+		unit       time.Duration
+		what, fits string
+	}{
+		{of: "right", times: []int64{now, now + 1e6}, unit: time.Second},
+		{of: "right, in one slot", times: []int64{now}, unit: time.Second},
+		{of: "ms as s", times: []int64{now * 1e3, now*1e3 + 1e9}, unit: time.Second, what: "outside", fits: "ms"},
+		{of: "ns as us", times: []int64{now * 1e9}, unit: time.Microsecond, what: "outside", fits: "ns"},
+		{of: "s as ns", times: []int64{now, now + 1000}, unit: time.Nanosecond, what: "one part", fits: "s"},
+		{of: "s as ms, in several slots", times: []int64{now, now + 1e8}, unit: time.Millisecond},
+		{of: "a few wrong", times: []int64{now, now + 1, now * 1e3}, unit: time.Second},
+		{of: "before 1970", times: []int64{-now, -2 * now}, unit: time.Second, what: "outside"},
+		{of: "beyond 2100", times: []int64{5 * now * 1e9}, unit: time.Nanosecond, what: "outside"},
+	} {
+		times := make([]string, 30)
+		for i := range times {
+			times[i] = fmt.Sprintf(`{"id":"%d","ts":%d}`, i, c.times[i%len(c.times)])
+		}
+		for _, typ := range []arrow.DataType{arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String} {
+			text := "[" + strings.Join(times, ",") + "]"
+			if typ == arrow.BinaryTypes.String {
+				text = regexp.MustCompile(`"ts":(-?[0-9]+)`).ReplaceAllString(text, `"ts":"$1"`)
+			}
+			rec := record(t, arrow.BinaryTypes.String, typ, text)
+			of := columns(t, time.Hour)
+			of.Unit, of.Exact = c.unit, true
+			enc, err := of.NewEncoder("x", rec.Schema())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows Rows
+			if err := enc.Encode(rec, &rows); err != nil {
+				t.Fatal(err)
+			}
+			e := NewExact(ring.Params{Slots: 2, Width: time.Hour}, Keep, 0, "")
+			if _, err := e.Drop(&rows, nil); err != nil {
+				t.Fatal(err)
+			}
+			if what, fits := e.Doubt(c.unit); (what == "") != (c.what == "") || !strings.Contains(what, c.what) || fits != c.fits {
+				t.Errorf("%s, %s: %q, %q", c.of, typ, what, fits)
+			}
 		}
 	}
 }
@@ -168,86 +258,68 @@ func stream(t testing.TB, random *rand.Rand, slots int, late Late) (batches []ar
 	return batches, drop
 }
 
-// Exact decisions are those of a map whatever the filters let through and in how many rounds; a
-// ring's are, too, if it has no false positives.
+// Exact decisions are those of a map, also if nothing of the keys fits in memory; a ring's are,
+// too, if it has no false positives.
 func TestLikeMap(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, slots := range []int{1, 3, 24} {
 		for _, late := range []Late{Keep, Drop} {
 			batches, want := stream(t, random, slots, late)
 			of := columns(t, time.Second)
+			of.Exact = true
 			enc, err := of.NewEncoder("x", batches[0].Schema())
 			if err != nil {
 				t.Fatal(err)
 			}
-			var rows Rows
-			for _, c := range []struct {
-				fpr    float64
-				rounds uint64
-			}{{1e-9, 0}, {1e-9, 1}, {0.4, 1}, {0.4, 3}} {
-				p, err := ring.Plan(ring.Window{Window: time.Duration(slots) * time.Second, Slots: slots, Expect: 500, FPR: c.fpr})
-				if err != nil {
-					t.Fatal(err)
-				}
-				sel := NewSelection(0)
-				read := func(wanted func(uint64) bool, fn func(first int64) error) {
-					first := int64(0)
-					for _, rec := range batches {
-						if err := enc.Encode(rec, &rows, wanted); err != nil {
-							t.Fatal(err)
+			p, err := ring.Plan(ring.Window{Window: time.Duration(slots) * time.Second, Slots: slots, Expect: 500, FPR: 1e-9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []string{"ring", "exact", "exact, on disk"} {
+				sel, drop := NewSelection(0), []int(nil)
+				j := Judge{Ring: ring.New(p), Late: late, Sample: NewSample(p, 0)}
+				e := NewExact(p, late, 0, t.TempDir())
+				var rows Rows
+				for _, rec := range batches {
+					if err := enc.Encode(rec, &rows); err != nil {
+						t.Fatal(err)
+					}
+					if c == "ring" {
+						drop, err = j.Drop(&rows, drop[:0])
+					} else {
+						drop, err = e.Drop(&rows, drop[:0])
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					sel.Drop(sel.Next(group(0), rows.Len), drop...)
+					if c == "exact, on disk" {
+						if err := e.flush(&e.parts); err != nil || e.held != 0 {
+							t.Fatal(e.held, err)
 						}
-						if err := fn(first); err != nil {
-							t.Fatal(err)
-						}
-						first += rec.NumRows()
 					}
 				}
-				var drop []int
-				if c.rounds == 0 {
-					j := Judge{Ring: ring.New(p), Late: late, Sample: NewSample(p, 0)}
-					read(nil, func(int64) (err error) {
-						if drop, err = j.Drop(&rows, drop[:0]); err == nil {
-							sel.Drop(sel.Next(group(0), rows.Len), drop)
-						}
-						return err
-					})
-					if n, _, oneIn := j.Sample.Wrong(); n != 0 || oneIn != 1 || j.Expected > 1e-3 {
+				counts := &e.Counts
+				if c == "ring" {
+					counts = &j.Counts
+					if n, _, oneIn := j.Sample.Wrong(); n != 0 || oneIn != 1 || j.Expected > 1e-3 || j.Missed(1e-9) {
 						t.Errorf("%d slots: wrongly dropped: %v measured by one in %d, %v expected", slots, n, oneIn, j.Expected)
 					}
-				} else {
-					s := NewSuspects(ring.New(p), 0)
-					read(nil, func(int64) error { return s.Add(&rows) })
-					if s.End(0) != 1 || s.Len() == 0 {
-						t.Error("no suspects, or several rounds without a limit")
-					}
-					var all Counts
-					for round := range c.rounds {
-						e := s.NewExact(p, late, round, c.rounds, 0)
-						read(e.Wants, func(first int64) (err error) {
-							if drop, err = e.Drop(&rows, drop[:0]); err != nil {
-								return err
-							}
-							if round == 0 {
-								sel.Next(group(0), rows.Len)
-							}
-							sel.Drop(first, drop)
-							return nil
-						})
-						all.Add(e.Counts)
-					}
-					gone := 0
-					for _, d := range want {
-						gone += len(d)
-					}
-					if int(all.Duplicates+all.Unjudged) != gone {
-						t.Errorf("%d duplicates and %d others, want %d together", all.Duplicates, all.Unjudged, gone)
-					}
+				} else if err := errors.Join(e.End(func(row int64) { sel.Drop(row, 0) }), e.Close()); err != nil {
+					t.Fatal(err)
+				}
+				gone := 0
+				for _, d := range want {
+					gone += len(d)
+				}
+				if int(counts.Duplicates+counts.Unjudged) != gone || (e.Spilled() > 0) != (c == "exact, on disk") {
+					t.Errorf("%s: %d duplicates and %d others, want %d together; %d bytes on disk", c, counts.Duplicates, counts.Unjudged, gone, e.Spilled())
 				}
 				first := int64(0)
 				for i, rec := range batches {
 					for row := range rec.NumRows() {
 						if got, want := sel.Dropped(first+row), slices.Contains(want[i], uint32(row)); got != want {
-							t.Fatalf("%d slots, %+v, late rows %s: batch %d row %d: dropped %t, want %t", slots, c, late, i, row, got, want)
+							t.Fatalf("%d slots, %s, late rows %s: batch %d row %d: dropped %t, want %t", slots, c, late, i, row, got, want)
 						}
 					}
 					first += rec.NumRows()
@@ -275,11 +347,13 @@ func TestReadTogether(t *testing.T) {
 	}
 	defer source.Close(files)
 	var want []byte
+	of := columns(t, time.Second)
+	of.Exact = true
 	for _, threads := range []int{1, 8} {
 		var got []byte
 		sel := NewSelection(0)
-		err := Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), threads, func(h uint64) bool { return h%2 == 0 }, func(p source.Piece, rows *Rows) error {
-			sel.Drop(sel.Next(p, rows.Len), []int{rows.Len - 1})
+		err := Read(context.Background(), source.Split(files, dataset.Shard{}), of, threads, func(p source.Piece, rows *Rows) error {
+			sel.Drop(sel.Next(p, rows.Len), rows.Len-1)
 			for i, row := range rows.At {
 				got = fmt.Appendln(got, row, rows.Hashes[i], rows.Slots[i], rows.Exact[i])
 			}
@@ -299,7 +373,7 @@ func TestReadTogether(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	err = Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), 8, nil, func(source.Piece, *Rows) error { return stop })
+	err = Read(context.Background(), source.Split(files, dataset.Shard{}), columns(t, time.Second), 8, func(source.Piece, *Rows) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Error(err)
 	}
@@ -360,21 +434,83 @@ func TestSampleShrinks(t *testing.T) {
 	}
 }
 
-// Without room for the keys, a round says so.
-func TestFull(t *testing.T) {
-	p := ring.Params{Slots: 1, Blocks: 8, Expect: 10, FPR: 0.1}
-	s := NewSuspects(ring.New(p), 40)
-	r := &Rows{Len: 2, At: []uint32{0, 1}, Hashes: []uint64{7, 7}, Slots: []int64{0, 0}, Exact: [][]byte{[]byte("a"), []byte("a")}, Bytes: 2}
-	if err := s.Add(r); err != nil {
+// Keys that exceed the budget are divided until they fit, and the memory is released. A key that
+// comes often, and keys that nothing divides, need no more.
+func TestDivided(t *testing.T) {
+	const rows, distinct = 100_000, 40_000
+	e := NewExact(ring.Params{Slots: 1}, Keep, 1, t.TempDir())
+	e.least = 16 << 10 // a part has more
+	r := &Rows{Len: 100, Exact: make([][]byte, 100), Slots: make([]int64, 100), Hashes: make([]uint64, 100)}
+	for i := range uint32(100) {
+		r.At = append(r.At, i)
+	}
+	seen, want, got := map[string]bool{}, map[int64]bool{}, map[int64]bool{}
+	random := rand.New(rand.NewPCG(1, 9))
+	for at := int64(0); at < rows; at += 100 {
+		for i := range r.Exact {
+			key := fmt.Sprintf("%0200d", random.IntN(distinct))
+			if random.IntN(4) == 0 {
+				key = "often"
+			}
+			want[at+int64(i)] = seen[key]
+			seen[key], r.Exact[i] = true, []byte(key)
+		}
+		if drop, err := e.Drop(r, nil); err != nil || len(drop) > 0 {
+			t.Fatal(drop, err)
+		}
+		if e.held > e.least {
+			t.Fatalf("%d bytes are held", e.held)
+		}
+	}
+	if err := e.End(func(row int64) { got[row] = true }); err != nil {
 		t.Fatal(err)
 	}
-	e := s.NewExact(p, Keep, 0, 1, 10)
-	if _, err := e.Drop(r, nil); !errors.Is(err, ErrFull) {
-		t.Error(err)
+	found := int64(0)
+	for row, dup := range want {
+		if dup {
+			found++
+		}
+		if got[row] != dup {
+			t.Fatalf("row %d is dropped: %t", row, !dup)
+		}
 	}
-	r.Hashes = []uint64{8, 8}
-	if err := s.Add(r); !errors.Is(err, fault.ErrMemory) {
-		t.Error(err)
+	if e.Duplicates != found || e.held != 0 || e.keys > 60 {
+		t.Errorf("%d duplicates, want %d; %d bytes are left, %d keys were in one part", e.Duplicates, found, e.held, e.keys)
+	}
+}
+
+// With a NULL time between duplicates, rows to drop stay in their order.
+func TestNoTimeBetween(t *testing.T) {
+	rec := record(t, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, `[{"id":7,"ts":1},{"id":7,"ts":1},{"id":8},{"id":7,"ts":1},{"id":9},{"id":7,"ts":2}]`)
+	of := columns(t, time.Second)
+	enc, err := of.NewEncoder("x", rec.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows Rows
+	if err := enc.Encode(rec, &rows); err != nil {
+		t.Fatal(err)
+	}
+	j := Judge{Ring: ring.New(ring.Params{Slots: 1, Width: time.Second, Blocks: 8, Expect: 9, FPR: 0.1}), Late: Drop}
+	if drop, err := j.Drop(&rows, nil); err != nil || !slices.Equal(drop, []int{1, 2, 3, 4, 5}) {
+		t.Errorf("%v, %v", drop, err)
+	}
+}
+
+// A rate is missed if the ring was too full, or if the sample has found clearly too many.
+func TestMissed(t *testing.T) {
+	for _, c := range []struct {
+		expected, found, variance float64
+		want                      bool
+	}{{2.9, 0, 0, false}, {3.1, 0, 0, true}, {2, 5, 0, false}, {2, 20, 0, true}, {2, 20, 100, false}, {2, 100, 640, true}} {
+		j := Judge{Expected: c.expected, Sample: &Sample{estimate: c.found, variance: c.variance}}
+		j.RowsIn, j.Duplicates = 3000, 1000
+		if got := j.Missed(0.001); got != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+	if j := (Judge{Expected: 10, Counts: Counts{RowsIn: 1000}}); !j.Missed(0.001) || j.Missed(0.01) {
+		t.Error("without a sample")
 	}
 }
 

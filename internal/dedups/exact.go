@@ -19,6 +19,7 @@ type Exact struct {
 	late     Late
 	clock    ring.Clock
 	most     int64 // bytes for rows and for keys; 0: no limit
+	least    int64 // what it takes even so
 	held     int64 // of rows
 	file     *spill.File
 	parts    parts
@@ -43,7 +44,7 @@ const (
 // NewExact returns an Exact that takes memory bytes, and what exceeds them in files of dir; 0: no
 // limit. A bit for each row is part of these bytes.
 func NewExact(p ring.Params, late Late, memory int64, dir string) *Exact {
-	return &Exact{late: late, clock: p.Clock(), most: memory, file: spill.New(dir, "{TempDir}: keys to compare")}
+	return &Exact{late: late, clock: p.Clock(), most: memory, least: 1 << 20, file: spill.New(dir, "{TempDir}: keys to compare")}
 }
 
 // Drop appends those rows to drop that cannot be judged, ascending. Duplicates are found by End.
@@ -72,8 +73,7 @@ func (e *Exact) Close() error { return e.file.Close() }
 
 // full reports whether so many bytes exceed half of the budget.
 func (e *Exact) full(bytes int64) bool {
-	const least = 1 << 20
-	return e.most > 0 && bytes > max(e.most-e.RowsIn/8, least)/2
+	return e.most > 0 && bytes > max(e.most-e.RowsIn/8, e.least)/2
 }
 
 // row is a row with a key.

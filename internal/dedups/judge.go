@@ -137,14 +137,14 @@ type Judge struct {
 	verdicts []ring.Verdict
 }
 
-// Missed reports whether rows were wrongly dropped at a rate that exceeds one by half: by the
-// ring's fill, or by 3 standard errors of what the sample has found.
+// Missed reports whether rows were wrongly dropped at a rate that exceeds one by half: as many as
+// expected by the ring's fill, or as found in the sample, less 3 standard errors.
 func (j *Judge) Missed(fpr float64) bool {
-	if j.Rate > 1.5*fpr || j.Sample == nil {
-		return j.Rate > 1.5*fpr
+	wrong := j.Expected
+	if s := j.Sample; s != nil {
+		wrong = max(wrong, s.estimate-3*math.Sqrt(s.variance+s.estimate))
 	}
-	n := j.Sample.estimate
-	return n-3*math.Sqrt(j.Sample.variance+n) > 1.5*fpr*(float64(j.RowsIn-j.Duplicates)+n)
+	return wrong > 1.5*fpr*(float64(j.RowsIn-j.Duplicates)+wrong)
 }
 
 // Drop appends the rows to drop, ascending.

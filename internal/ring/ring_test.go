@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -156,13 +157,35 @@ func TestLikeBloom(t *testing.T) {
 	}
 }
 
-// With All, a row is seen whenever its key came in a slot of the window, passed or not.
-func TestAll(t *testing.T) {
-	r := New(plan(t, 4, 100, 1e-9))
-	r.All = true
-	got := r.Judge([]uint64{1, 1, 1, 1}, []int64{0, 3, 6, 10}, nil)
-	if want := []Verdict{Fresh, Seen, Seen, Fresh}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+// Slots are those of exact integers, however far from 1970; beyond 2^62 there are none.
+func TestSlotOf(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	far, none := 0, 0
+	for range 100_000 {
+		n := random.Uint64() >> random.IntN(64)
+		if random.IntN(4) == 0 {
+			n = -n
+		}
+		negative := int64(n) < 0 && random.IntN(8) > 0
+		unit := []uint64{1, 1000, 1e6, 1e9, 86_400e9}[random.IntN(5)]
+		rest, width := random.Uint64N(unit), 1+random.Uint64()>>random.IntN(55)
+		time := new(big.Int).SetUint64(n)
+		if negative {
+			time.SetInt64(int64(n))
+		}
+		time.Add(time.Mul(time, new(big.Int).SetUint64(unit)), new(big.Int).SetUint64(rest))
+		want := time.Div(time, new(big.Int).SetUint64(width)) // rounds down
+		got, ok := SlotOf(n, negative, unit, rest, width)
+		if fits := want.BitLen() < 63; ok && (!want.IsInt64() || want.Int64() != got) || fits && !ok || want.BitLen() > 63 && ok {
+			t.Fatalf("%d·%d + %d ns, negative %t, in slots of %d ns: %d, %t, want %v", n, unit, rest, negative, width, got, ok, want)
+		} else if !ok {
+			none++
+		} else if got > 1<<40 || got < -1<<40 {
+			far++
+		}
+	}
+	if far < 1000 || none < 1000 {
+		t.Errorf("%d far slots, %d times without one: the test shows nothing", far, none)
 	}
 }
 
