@@ -6,12 +6,11 @@
 //	             ── Save ──► bytes ── Load ──► Ring
 //
 // A duplicate within the window is always seen. Of other rows, a few are taken for duplicates:
-// one in 1/[Options].FPR. The command "bloomjoin dedup" drops none of a file wrongly, by reading
-// it twice.
+// one in 1/[Options].FPR. The command "bloomjoin dedup" drops none of a file wrongly.
 //
-// A row's slot is its time divided by the length of a slot, and the window is the slot of the
-// newest row with those before it: a key is remembered for at least (n-1)/n of the window, with n
-// slots, and at most for the window. A duplicate does not renew the memory of its key.
+// A row's slot is its time divided by the length of a slot. The window is the newest row's slot
+// and those before it: with n slots, a key is remembered for at least (n-1)/n of the window. A
+// duplicate does not renew the memory of its key.
 //
 // The filters set eight bits in blocks of 512, as those of codec/bloom do.
 package dedup
@@ -80,8 +79,8 @@ func New(o Options) (*Ring, error) {
 // the others. times are those of the rows, in nanoseconds since 1970; nil if, and only if, the
 // ring has no window. Rows without a key are never seen, nor are those that are older than the
 // window: see [Ring.Late]. Keys of another class than those before, such as strings after
-// integers, are an error that wraps [fault.ErrMismatch]; then nothing is recorded. A [Ring.Rate]
-// that exceeds FPR by half is one, too, of code E606; then the mask is complete.
+// integers, are an error that wraps [fault.ErrMismatch]; then nothing is recorded. So is a
+// [Ring.Rate] that exceeds FPR by half, with code E606; then the mask is complete.
 func (r *Ring) Seen(dst []bool, k key.Values, times []int64) ([]bool, error) {
 	width := int64(r.ring.Params().Width)
 	if (times == nil) != (width == 0) && k.Len() > 0 || times != nil && len(times) != k.Len() {
@@ -143,8 +142,8 @@ func (r *Ring) agree(v keys.Values) error {
 // Late returns the number of rows so far, since New or Load, that were older than the window.
 func (r *Ring) Late() uint64 { return r.unjudged }
 
-// Rate returns the probability that a key that the ring does not have is taken for one that it
-// has, by the number of keys that it has now.
+// Rate returns the probability that a key that the ring does not have is taken for one of those
+// that it has now.
 func (r *Ring) Rate() float64 { return r.ring.Rate() }
 
 // Bytes returns the memory that the filters take.

@@ -52,7 +52,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dedup --key COL[,COL] [--time COL --window 24h] [flags] [-o OUT] [FILE...]",
 		Short: "Drop rows whose key came before, in a stream or a log",
-		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Text stays text; Parquet and Arrow files are copied. Files lose no other row. From a pipe, or with --state, rows are answered as they come, and a few are wrongly dropped, at the rate of --fpr.`,
+		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Files lose no other row. From a pipe, or with --state, rows pass as they come, and a few are wrongly dropped, at the rate of --fpr.`,
 		Example: `  tail -f x.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 1e4
   bloomjoin dedup --key id -o unique.parquet clicks/
   bloomjoin dedup --key id -o unique.csv.gz clicks.csv`,
@@ -73,11 +73,11 @@ func (c *cli) dedupCmd() *cobra.Command {
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
 		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
-		f.Var(&o.expect, "expect", "`N` distinct keys in a window; files need none")
+		f.Var(&o.expect, "expect", "`N` distinct keys in a window: for pipes")
 		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
 		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` share of rows wrongly dropped")
-		f.BoolVar(&o.exact, "exact", false, "compare keys: files by default, and pipes with this")
-		f.BoolVar(&o.approximate, "approximate", false, "answer at once: drop a few rows wrongly")
+		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: the default for files")
+		f.BoolVar(&o.approximate, "approximate", false, "drop a few rows wrongly, in less memory")
 		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows outside the window: keep, drop or error")
 		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` how far one row may move the window ahead")
 	})
@@ -121,11 +121,7 @@ type dedupRun struct {
 
 func (c *cli) dedup(cmd *cobra.Command, o *dedupFlags, args []string) (err error) {
 	r := &dedupRun{logRun: c.newRun("dedup"), o: o}
-	defer func() {
-		if err = errors.Join(err, r.close()); r.exact != nil {
-			_ = r.exact.Close() // its space is free in any case
-		}
-	}()
+	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.check(cmd, args); err != nil {
 		return err
 	}
@@ -283,10 +279,8 @@ func (r *dedupRun) checkOutput(cmd *cobra.Command, args []string) error {
 		return flags.Usagef("--state %s: what goes to standard output or a directory cannot be committed with it: name a file, as -o unique.ndjson", o.state)
 	case o.format == probeArrow:
 		return flags.Usagef("--state %s: an Arrow stream cannot be read again from a place in it: name Arrow files, without --format", o.state)
-	case stream && packed(o.out):
-		return flags.Usagef("--state %s: compressed text cannot be continued: name plain text, as -o unique.ndjson", o.state)
-	case stream && slices.ContainsFunc(args, packed):
-		return flags.Usagef("--state %s: compressed text cannot be read again from a place in it: name plain text", o.state)
+	case stream && slices.ContainsFunc(append([]string{o.out}, args...), packed):
+		return flags.Usagef("--state %s: compressed text cannot be continued from a place in it: name plain text", o.state)
 	case address.IsURL(o.state) || address.IsURL(o.out) || stream && slices.ContainsFunc(args, address.IsURL):
 		return flags.Usagef("--state %s: unsupported for URLs: name files of this machine", o.state)
 	}
@@ -316,11 +310,10 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 		}
 		w.Expect = uint64(math.Ceil(o.rate * o.window.Seconds()))
 	}
-	switch {
-	case w.Expect > 0:
-	case o.exact && !cmd.Flags().Changed("expect"):
-		w.Expect = 1 // there is no ring
-	case r.stream || o.time != "" || o.state != "" || cmd.Flags().Changed("expect"):
+	if o.exact {
+		w.Expect = max(w.Expect, 1) // there is no ring
+	}
+	if w.Expect == 0 && (cmd.Flags().Changed("expect") || r.stream || o.time != "" || o.state != "") {
 		return flags.Required("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")
 	}
 	r.window = w
@@ -423,7 +416,6 @@ type dedupReport struct {
 	Expect       uint64  `json:"expect"`       // likewise
 	FPRAsked     float64 `json:"fpr_asked"`
 	FPRPredicted float64 `json:"fpr_predicted"` // the highest
-	Spilled      int64   `json:"spilled_bytes"`
 
 	WronglyDropped *wronglyDropped `json:"wrongly_dropped,omitempty"` // without --exact
 
@@ -447,7 +439,7 @@ func (r *dedupRun) report() error {
 		d.Counts = r.judge.Counts
 		r.sayApproximate(&d)
 	} else {
-		d.Counts, d.Spilled = r.exact.Counts, r.exact.Spilled()
+		d.Counts = r.exact.Counts
 	}
 	n := d.Counts
 	d.Head, d.RowsOut = r.NewHead(r.verb, r.start), n.RowsIn-n.Duplicates-n.Unjudged
@@ -485,15 +477,7 @@ func (r *dedupRun) sayApproximate(d *dedupReport) {
 		said = fmt.Sprintf("; measured %.0f ± %.0f, by one key in %d", measured, deviation, oneIn)
 	}
 	r.Say("approximate: rows wrongly dropped: %.1f expected%s (--exact drops none)", j.Expected, said)
-	if d.FPRPredicted > 1.05*d.FPRAsked {
-		d.Warnings = append(d.Warnings, joins.Warning{Code: warnOverfull, Text: fmt.Sprintf(
-			"rows are wrongly dropped at a rate of up to %.2g instead of %g: a slot got %s keys, and --expect %d plans for %s in each (raise it)",
-			d.FPRPredicted, d.FPRAsked, words.Count(j.Fullest), d.Expect, words.Count(d.Expect/uint64(d.Slots)))})
-	}
 }
 
-// Codes of warnings.
-const (
-	warnOverfull = "ring-overfull" // filters hold more keys than planned
-	warnTimeUnit = "time-unit"     // times are probably of another unit
-)
+// warnTimeUnit is the code of the warning that times are probably of another unit.
+const warnTimeUnit = "time-unit"

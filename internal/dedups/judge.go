@@ -132,7 +132,6 @@ type Judge struct {
 	Expected float64 // how many rows were wrongly dropped, by the ring's rate
 	Sample   *Sample // nil: none
 	Rate     float64 // the highest so far
-	Fullest  uint64  // keys in the fullest slot then
 
 	verdicts []ring.Verdict
 }
@@ -166,9 +165,7 @@ func (j *Judge) Drop(rows *Rows, drop []int) ([]int, error) {
 		if before > 0 && p < 1 {
 			j.Expected += float64(fresh) * p / (1 - p)
 		}
-		if p > j.Rate {
-			j.Rate, j.Fullest = p, j.Ring.Fullest()
-		}
+		j.Rate = max(j.Rate, p)
 	}
 	if j.Sample != nil {
 		j.Sample.add(rows, j.verdicts)

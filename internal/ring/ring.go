@@ -17,7 +17,6 @@ package ring
 import (
 	"encoding/binary"
 	"math/bits"
-	"slices"
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
@@ -180,9 +179,6 @@ func (r *Ring) Recorded() (n uint64) {
 	}
 	return n
 }
-
-// Fullest returns the number of keys in the slot that has most.
-func (r *Ring) Fullest() uint64 { return slices.Max(r.counts) }
 
 // Rate returns the probability that a key that is not in the ring is taken for one that is: the
 // probability of a false positive in any of its filters, given the keys that they hold.
