@@ -30,7 +30,7 @@ type Exact struct {
 }
 
 // parts are the rows of some keys each, in order.
-type parts [64]*spill.Bytes
+type parts [128]*spill.Bytes
 
 // NewExact returns an Exact that takes memory bytes, and what exceeds them in files of dir; 0: no
 // limit. A bit for each row is part of these bytes.
@@ -74,7 +74,7 @@ func (e *Exact) third() int64 {
 
 // add adds a row to its part.
 func (e *Exact) add(to *parts, level uint64, r row) error {
-	p := &to[xxh3.HashSeed(r.key, level)>>58]
+	p := &to[xxh3.HashSeed(r.key, level)>>57]
 	if *p == nil {
 		*p = spill.NewBytes("{TempDir}: keys to compare")
 		(*p).Dir, (*p).Held = e.dir, max(e.third()/int64(len(to)), 4<<10)

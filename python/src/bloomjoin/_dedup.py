@@ -21,9 +21,10 @@ _Key = Annotated[of.Names, "the columns of the key"]
 def dedup(rows: of.Logs, key: _Key, **options: "Unpack[of.Dedup]") -> Reader:
     """Stream the rows whose key did not come before, the first of equal ones.
 
-    ``rows`` are Parquet or Arrow files, or Arrow data, whose batches pass as they
-    come. With ``time``, keys are remembered for ``window``. At most ``fpr`` of the rows
-    are wrongly dropped, with ``exact`` none.
+    ``rows`` are Parquet or Arrow files, or Arrow data. With ``time``, keys are remembered
+    for ``window``. Of files and tables, only true duplicates are dropped. Batches of a
+    reader or an iterator pass as they come: about ``fpr`` of the others are dropped, too,
+    and many more are an Error at the end. ``exact`` and ``approximate`` choose.
 
     Raises an Error here, and from the Reader for what comes later.
     """
@@ -46,20 +47,23 @@ def dedup_to(
 
 
 def _without(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {n: v for n, v in options.items() if n not in ("expect", "format")}
+    return {n: v for n, v in options.items() if n not in ("exact", "expect", "format")}
 
 
 def _inputs(
     run: Run, rows: of.Logs, key: of.Names, options: Mapping[str, Any]
 ) -> tuple[Sequence[str], Stream | None]:
     run.add("key", key)
-    form, expect = options.get("format"), options.get("expect")
+    form, expect, exact = (options.get(n) for n in ("format", "expect", "exact"))
     given = as_input(rows, "rows", key)
     if not isinstance(given, Files):
         form = "arrow"
-        if given.rows is not None and not any(options.get(n) for n in ("expect", "rate", "time")):
-            expect = max(given.rows, 1)
+        if given.rows is not None:  # a table, which can be read again
+            exact = exact or not (options.get("approximate") or options.get("state"))
+            if not any(options.get(n) for n in ("expect", "rate", "time")):
+                expect = max(given.rows, 1)
     run.add("format", form)
     run.add("expect", expect)
+    run.add("exact", exact)
     names, feed = place_one(given)
     return ["--", *names], feed

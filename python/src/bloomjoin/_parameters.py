@@ -337,10 +337,11 @@ class Dedup(Keys, TempDir, Resources, total=False):
         str | datetime.timedelta | None, "how long a key is remembered, as '24h' or a timedelta"
     ]
     slots: Annotated[int | None, "parts of the window, of which the oldest is dropped whole"]
-    expect: Annotated[int | None, "distinct keys in a window; streams need it, or rate"]
+    expect: Annotated[int | None, "distinct keys in a window, or rate: for readers and iterators"]
     rate: Annotated[float | None, "distinct keys a second, in place of expect"]
     fpr: Annotated[float | None, "share of the rows that may be wrongly dropped"]
-    exact: Annotated[bool, "drop no row wrongly: read the input again"]
+    exact: Annotated[bool, "drop no row wrongly, the default for files and tables"]
+    approximate: Annotated[bool, "drop a few rows wrongly, in less memory"]
     late: Annotated[
         Literal["keep", "drop", "error"] | None, "rows older than the window or without a time"
     ]
