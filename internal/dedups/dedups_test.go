@@ -554,6 +554,17 @@ func TestStateFile(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+	long := []byte(strings.Repeat("0123456\n", 3*endBytes/8))
+	if err := again.Read("long", bytes.NewReader(long), int64(len(long)), 9); err != nil {
+		t.Fatal(err)
+	}
+	for at, ok := range map[int]bool{0: false, endBytes - 2: false, len(long) / 2: true, len(long) - 2: false} { // only the ends are compared
+		other := slices.Clone(long)
+		other[at] = 'x'
+		if err := again.Find("long").Check("long", bytes.NewReader(other), int64(len(other))); (err == nil) != ok {
+			t.Errorf("changed at %d: %v", at, err)
+		}
+	}
 	cut := Done{Name: "in"}
 	if err := again.Read("cut", strings.NewReader("ab"), 1, 1); err != nil {
 		t.Fatal(err)
