@@ -53,6 +53,16 @@ def test_first_rows_stay(kind: str, exact: bool, tmp_path: Path) -> None:
     assert (reader.report.rows_in, reader.report.duplicates) == (2000, 2000 - len(set(ROWS)))
 
 
+def test_tables_lose_no_row() -> None:
+    """Whatever is expected; a reader, which is read once, says that too many were dropped."""
+    table = pa.table({"k": range(50_000)})
+    for rows in (table, table.to_batches(), pl.from_arrow(table)):
+        assert bloomjoin.dedup(rows, "k", expect=1000).read_all().num_rows == 50_000
+    assert bloomjoin.dedup(table, "k", approximate=True, fpr=0.1).read_all().num_rows < 50_000
+    with pytest.raises(bloomjoin.GateError, match="fpr"):
+        bloomjoin.dedup(table.to_reader(), "k", expect=1000).read_all()
+
+
 def test_batches_stream() -> None:
     """Rows come out while the producer still has some."""
     produced = 0
