@@ -33,6 +33,7 @@ func outputErrors() []errorGroup {
 			{about: "A value that TSV cannot have", cmd: join + "--type left --columns ids.name -o out.tsv logs", exit: session.ExitFailed},
 			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: session.ExitTryAgain},
 			failed("A state of another kind", "bloomjoin dedup --key user_id --expect 100 --state users.bjf -o unique.csv ids.csv"),
+			{about: "A name of another format than that of the rows", cmd: "bloomjoin dedup --key user_id -o unique.ndjson ids.csv", exit: session.ExitUsage},
 			{about: "A state of other options", cmd: "bloomjoin dedup --key name --expect 100 --state seen.state -o unique.csv ids.csv", setup: []string{"bloomjoin dedup --key user_id --expect 100 --state seen.state -o unique.csv ids.csv"}, exit: session.ExitFailed},
 		},
 	}}
