@@ -147,7 +147,7 @@ func (w *pairWriter) emit(rec arrow.Record, log []int, partners []uint32, emit f
 		case c.Log < 0:
 			b.add(w.pairs.Of.Array(w.mem, w.pairs.Table, c.Table, partners))
 		case rec.Column(w.at[i]).DataType().ID() == arrow.NULL && t.ID() != arrow.NULL: // a shared key
-			b.add(nulls(w.mem, t, n))
+			b.add(take.Nulls(w.mem, t, n))
 		default:
 			b.add(w.ofLog(rec.Column(w.at[i]), log))
 		}
@@ -190,7 +190,7 @@ func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.
 		b := builder{mem: mem}
 		for i, c := range columns {
 			if c.Table < 0 {
-				b.add(nulls(mem, schema.Field(i).Type, n))
+				b.add(take.Nulls(mem, schema.Field(i).Type, n))
 				continue
 			}
 			a, err := p.Of.Array(mem, t, c.Table, unmatched[:n])
@@ -242,17 +242,4 @@ func (b *builder) release() {
 	for _, a := range b.cols {
 		a.Release()
 	}
-}
-
-// nulls returns an array of n NULLs.
-func nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
-	none := make([]int, n)
-	for i := range none {
-		none[i] = -1
-	}
-	b := array.NewBuilder(mem, t)
-	defer b.Release()
-	empty := b.NewArray()
-	defer empty.Release()
-	return take.Array(mem, empty, none)
 }

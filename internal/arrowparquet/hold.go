@@ -118,14 +118,18 @@ func NewHolder(sc *arrow.Schema) (*Shredder, error) {
 	return &Shredder{schema: sc, plan: plan}, nil
 }
 
-// Assembly returns how arrays of a column of a holder are made of its pages again.
-func (s *Shredder) Assembly(column int) (Assembly, error) {
+// Assemblies returns how arrays of a holder's columns are made of its pages again.
+func (s *Shredder) Assemblies() ([]Assembly, error) {
 	leaves, err := meta.LeavesOf(s.plan.elements)
 	if err != nil {
-		return Assembly{}, err
+		return nil, err
 	}
-	c := heldColumn(s.schema.Field(column), s.plan.shapes[column], levels{})
-	return Assembly{c, leaves[c.leaf : c.leaf+c.leaves]}, nil
+	all := make([]Assembly, len(s.plan.shapes))
+	for i, sh := range s.plan.shapes {
+		c := heldColumn(s.schema.Field(i), sh, levels{})
+		all[i] = Assembly{c, leaves[c.leaf : c.leaf+c.leaves]}
+	}
+	return all, nil
 }
 
 // heldColumn returns the column of a holder's node. Each node is optional.

@@ -76,12 +76,10 @@ func NewArrayColumns(files []*source.File, names []string, ignoreCase bool) (*Co
 		c.assembleAs(files[0])
 		return c, nil
 	}
-	c.holds, c.assemblies = true, make([]arrowparquet.Assembly, len(c.Spans))
+	c.holds = true
 	holder, err := arrowparquet.NewHolder(c.Schema)
-	for i := range c.assemblies {
-		if err == nil {
-			c.assemblies[i], err = holder.Assembly(i)
-		}
+	if err == nil {
+		c.assemblies, err = holder.Assemblies()
 	}
 	return c, err
 }

@@ -14,6 +14,7 @@ package take
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -57,6 +58,39 @@ func Array(mem memory.Allocator, a arrow.Array, rows []int) (arrow.Array, error)
 	return array.MakeFromData(d), nil
 }
 
+// Nulls returns an array of n NULLs of exactly the type t: builders give the children of
+// some types other names. The caller releases it.
+func Nulls(mem memory.Allocator, t arrow.DataType, n int) (arrow.Array, error) {
+	empty := array.MakeFromData(none(t))
+	defer empty.Release()
+	return Array(mem, empty, slices.Repeat([]int{-1}, n))
+}
+
+// none returns the data of an array of type t without rows.
+func none(t arrow.DataType) *array.Data {
+	var children []arrow.ArrayData
+	switch of := t.(type) {
+	case arrow.ExtensionType:
+		return as(t, none(of.StorageType()))
+	case *arrow.DictionaryType:
+		return array.NewDataWithDictionary(t, 0, make([]*memory.Buffer, 2), 0, 0, none(of.ValueType))
+	case arrow.NestedType:
+		for _, f := range of.Fields() {
+			children = append(children, none(f.Type))
+		}
+	}
+	return array.NewData(t, 0, make([]*memory.Buffer, len(t.Layout().Buffers)), children, 0, 0)
+}
+
+// as returns the data as that of another type with the same layout.
+func as(t arrow.DataType, d *array.Data) *array.Data {
+	out := array.NewData(t, d.Len(), d.Buffers(), d.Children(), d.NullN(), 0)
+	if dict := d.Dictionary(); dict.(*array.Data) != nil { // the layout of a dictionary
+		out.SetDictionary(dict)
+	}
+	return out
+}
+
 // take copies the rows into new array data, which the caller releases.
 func take(mem memory.Allocator, from arrow.Array, rows []int) (*array.Data, error) {
 	switch a := from.(type) {
@@ -66,11 +100,7 @@ func take(mem memory.Allocator, from arrow.Array, rows []int) (*array.Data, erro
 			return nil, err
 		}
 		defer d.Release()
-		e := array.NewData(a.DataType(), d.Len(), d.Buffers(), d.Children(), d.NullN(), 0)
-		if dict := d.Dictionary(); dict.(*array.Data) != nil { // the storage is a dictionary
-			e.SetDictionary(dict)
-		}
-		return e, nil
+		return as(a.DataType(), d), nil
 	case *array.Null:
 		return array.NewData(arrow.Null, len(rows), []*memory.Buffer{nil}, nil, len(rows), 0), nil
 	case *array.Struct:
