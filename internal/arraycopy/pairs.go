@@ -145,7 +145,7 @@ func (w *pairWriter) emit(rec arrow.Record, log []int, partners []uint32, emit f
 		t := w.schema.Field(i).Type
 		switch {
 		case c.Log < 0:
-			b.add(w.pairs.Of.Array(w.mem, w.pairs.Table, c.Table, partners))
+			b.add(ofTable(w.pairs, w.mem, w.pairs.Table, c, partners, w.schema.Field(i)))
 		case rec.Column(w.at[i]).DataType().ID() == arrow.NULL && t.ID() != arrow.NULL: // a shared key
 			b.add(take.Nulls(w.mem, t, n))
 		default:
@@ -174,6 +174,20 @@ func (w *pairWriter) ofLog(col arrow.Array, log []int) (a arrow.Array, err error
 	return take.Plain(w.mem, a)
 }
 
+// ofTable returns rows of a column of the table as the answer has it: keys of the log's type, or
+// without field ids.
+func ofTable(p *tables.Pairs, mem memory.Allocator, t *tables.Table, c tables.PairColumn, rows []uint32, f arrow.Field) (arrow.Array, error) {
+	a, err := p.Of.Array(mem, t, c.Table, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Release()
+	if c.Log >= 0 { // a shared key
+		return tables.CastKey(mem, a, f)
+	}
+	return take.As(a, f.Type), nil
+}
+
 // Unmatched passes rows of the table without a log row to emit, as rows of the answer for a log
 // file, in batches. emit releases them.
 func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.Table, unmatched []uint32, emit func(arrow.Record) error) error {
@@ -193,13 +207,7 @@ func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.
 				b.add(take.Nulls(mem, schema.Field(i).Type, n))
 				continue
 			}
-			a, err := p.Of.Array(mem, t, c.Table, unmatched[:n])
-			if err == nil && c.Log >= 0 { // a shared key
-				key := a
-				a, err = tables.CastKey(mem, key, schema.Field(i))
-				key.Release()
-			}
-			b.add(a, err)
+			b.add(ofTable(p, mem, t, c, unmatched[:n], schema.Field(i)))
 		}
 		rec, err := b.record(schema, n)
 		b.release()

@@ -334,14 +334,12 @@ func (f *File) Coded(s *arrow.Schema) *arrow.Schema {
 	if p := f.Parquet(); p != nil {
 		from = p.CodedSchema()
 	}
-	fields := slices.Clone(s.Fields())
-	for i, field := range fields {
-		at := slices.IndexFunc(from.Fields(), func(g arrow.Field) bool { return g.Name == field.Name })
-		if at < 0 || i >= len(from.Fields()) { // columns of the IDs follow those of the log
-			continue
-		}
-		if t := from.Field(at).Type; arrow.TypeEqual(take.PlainType(t), field.Type) {
-			fields[i].Type = t
+	fields := s.Fields()
+	for i, field := range fields[:min(len(fields), from.NumFields())] { // columns of the IDs follow those of the log
+		if at := from.FieldIndices(field.Name); len(at) > 0 {
+			if t := from.Field(at[0]).Type; arrow.TypeEqual(take.PlainType(t), field.Type) {
+				fields[i].Type = t
+			}
 		}
 	}
 	md := s.Metadata()

@@ -82,10 +82,30 @@ func none(t arrow.DataType) *array.Data {
 	return array.NewData(t, 0, make([]*memory.Buffer, len(t.Layout().Buffers)), children, 0, 0)
 }
 
-// as returns the data as that of another type with the same layout.
-func as(t arrow.DataType, d *array.Data) *array.Data {
-	out := array.NewData(t, d.Len(), d.Buffers(), d.Children(), d.NullN(), 0)
-	if dict := d.Dictionary(); dict.(*array.Data) != nil { // the layout of a dictionary
+// As returns the array with another type of the same layout, as one whose children have
+// other names or metadata. The caller releases it.
+func As(a arrow.Array, t arrow.DataType) arrow.Array {
+	d := as(t, a.Data())
+	defer d.Release()
+	return array.MakeFromData(d)
+}
+
+func as(t arrow.DataType, d arrow.ArrayData) *array.Data {
+	of := t
+	for e, ok := of.(arrow.ExtensionType); ok; e, ok = of.(arrow.ExtensionType) {
+		of = e.StorageType()
+	}
+	children := d.Children()
+	if n, ok := of.(arrow.NestedType); ok {
+		children = make([]arrow.ArrayData, len(children))
+		for i, f := range n.Fields() {
+			c := as(f.Type, d.Children()[i])
+			defer c.Release()
+			children[i] = c
+		}
+	}
+	out := array.NewData(t, d.Len(), d.Buffers(), children, d.NullN(), d.Offset())
+	if dict := d.Dictionary(); dict.(*array.Data) != nil {
 		out.SetDictionary(dict)
 	}
 	return out

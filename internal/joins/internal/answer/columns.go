@@ -96,7 +96,7 @@ func (c *chooser) same(a, b string) bool { return a == b || c.ignoreCase && stri
 
 // has reports whether a schema has a column of the given name.
 func (c *chooser) has(schema *arrow.Schema, name string) bool {
-	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return c.same(f.Name, name) })
+	return schema.HasField(name) || c.ignoreCase && slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return c.same(f.Name, name) })
 }
 
 // choose returns the columns of the answer in order. Nil selects all: the log's,
