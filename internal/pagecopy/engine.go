@@ -292,11 +292,10 @@ func (e *engine) pick(w *worker) pageTask {
 		if !g.closed {
 			break
 		}
-		for _, l := range g.Leaves {
-			if !l.finishing && l.turn.Load() == g.jobs {
-				l.finishing = true
-				return func(context.Context) (func(), error) { return w.finish(g, l) }
-			}
+		if n := len(g.added) - 1; n >= 0 {
+			l := g.added[n]
+			g.added = g.added[:n]
+			return func(context.Context) (func(), error) { return w.finish(g, l) }
 		}
 	}
 	if !e.admits(w) {
@@ -314,7 +313,10 @@ func (e *engine) pick(w *worker) pageTask {
 			break // first finish the row groups that have begun
 		}
 		var leaves []int
-		for _, i := range s.source.order {
+		for s.first < len(s.taken) && s.taken[s.source.order[s.first]] {
+			s.first++
+		}
+		for _, i := range s.source.order[s.first:] {
 			l := s.group.Leaves[i]
 			if s.taken[i] || l.turn.Load() != s.number && (s.bytes > park || l.whole == perhapsWhole) {
 				continue
@@ -408,9 +410,7 @@ func (e *engine) held() (n int64) {
 		}
 	}
 	for _, g := range e.ready {
-		for _, l := range g.Leaves {
-			n += l.held.Load()
-		}
+		n += g.held.Load()
 	}
 	if e.pool != nil {
 		n += e.pool.Held()
@@ -422,11 +422,7 @@ func (e *engine) held() (n int64) {
 // in another row group, and its row numbers.
 func (e *engine) anotherNeed() (n int64) {
 	for _, g := range e.ready {
-		var leaves int64
-		for _, l := range g.Leaves {
-			leaves += l.held.Load()
-		}
-		n = max(n, leaves)
+		n = max(n, g.held.Load())
 	}
 	rows := int64(0)
 	for _, s := range e.open {
@@ -458,7 +454,7 @@ func (e *engine) decide() {
 		g.From = append(g.From, PartRows{s.source.Part, s.rows.Count, s.rows.Kept})
 		g.bytes += s.bytes
 		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
-			g.closed = true
+			g.close()
 		}
 		if g == e.filling && g.bytes > s.source.Most { // so no other job fits, and its leaves can be finished now
 			e.endFilling()
@@ -498,7 +494,7 @@ func (e *engine) groupFor(s *rangeJob, how howCopied) *Group {
 // endFilling closes the row group that is being filled.
 func (e *engine) endFilling() {
 	if e.filling != nil {
-		e.filling.closed = true
+		e.filling.close()
 		e.filling = nil
 	}
 }

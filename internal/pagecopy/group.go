@@ -25,6 +25,7 @@ type rangeJob struct {
 	bytes  int64              // of its rows, uncompressed, estimated
 	number int64              // its number among the group's jobs
 	taken  []bool             // leaf tasks begun, by position in source.leaves
+	first  int                // in source.order: leaf tasks before it are begun
 	shapes map[int]meta.Shape // of the file's leaves that were copied, by leaf number
 	begun  int
 	done   int
@@ -59,8 +60,29 @@ type Group struct {
 	begun    bool  // some leaf task was begun
 	closed   bool  // no more jobs will be added
 	Leaves   []*Leaf
-	finished int // leaves
+	added    []*Leaf // to be finished: all jobs of the closed group have had their turn
+	finished int     // leaves
+
+	held atomic.Int64 // bytes of the leaves
 }
+
+// close notes that no more jobs will be added.
+func (g *Group) close() {
+	g.closed = true
+	for _, l := range g.Leaves {
+		g.turnEnded(l)
+	}
+}
+
+// turnEnded is called, with the engine's lock, after a turn of a leaf has ended.
+func (g *Group) turnEnded(l *Leaf) {
+	if g.closed && !l.finishing && l.turn.Load() == g.jobs {
+		l.finishing, g.added = true, append(g.added, l)
+	}
+}
+
+// hold notes the memory that a leaf takes.
+func (g *Group) hold(l *Leaf, bytes int64) { g.held.Add(bytes - l.held.Swap(bytes)) }
 
 // complete reports whether the row group can be written: all of its chunks are
 // done, and the input files were unchanged.
@@ -76,7 +98,8 @@ type Leaf struct {
 	keeps bool // the dictionary of the pages stays as it is
 
 	turn atomic.Int64 // number of the job that may add now
-	held atomic.Int64 // bytes of memory, without encoded pages
+	of   *Group
+	held atomic.Int64 // bytes of memory, without encoded pages; set by Group.hold
 
 	whole wholeChunk // guarded by the engine's lock
 
@@ -133,7 +156,7 @@ func (l *Leaf) add(n int64, next nextPage) error {
 		if err := l.w.Add(p, dict); err != nil {
 			return &addError{err}
 		}
-		l.held.Store(l.w.Pending())
+		l.of.hold(l, l.w.Pending())
 	}
 	return l.end(n, early)
 }
@@ -163,7 +186,7 @@ func (l *Leaf) end(n int64, early []parkedPage) error {
 			if err := l.w.Add(p.page, p.dict); err != nil {
 				return &addError{err}
 			}
-			l.held.Store(l.w.Pending())
+			l.of.hold(l, l.w.Pending())
 		}
 		delete(l.parked, turn)
 		l.turn.Store(turn + 1)
@@ -178,7 +201,7 @@ func newOutGroup(s *rangeJob, how howCopied) *Group {
 	src := s.source
 	g := &Group{Source: src.Number, Part: src.Part, File: src.Piece.File, Layout: src.Layout, how: how}
 	for i := range src.Leaves {
-		l := &Leaf{w: src.Layout.Chunk(i), width: src.Layout.Leaves()[i].Width()}
+		l := &Leaf{of: g, w: src.Layout.Chunk(i), width: src.Layout.Leaves()[i].Width()}
 		switch {
 		case src.ofTable(i):
 			l.w.UseDictionary()

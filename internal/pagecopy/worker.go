@@ -209,6 +209,7 @@ func (w *worker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(
 		if shape != nil {
 			s.shapes[s.source.Leaves[i]] = shape
 		}
+		s.group.turnEnded(l)
 		if s.done++; s.done == len(s.taken) {
 			if err := s.source.file().CheckShapes(s.Range.Group, s.shapes); err != nil && e.err == nil {
 				e.err = f.Unless(err)
@@ -258,7 +259,7 @@ func (w *worker) copyChunk(ctx context.Context, s *rangeJob, i int, l *Leaf) (wh
 		return inPages, nil
 	}
 	l.Chunk = chunk
-	l.held.Store(chunk.Size())
+	s.group.hold(l, chunk.Size())
 	pages := chunk.Pages()
 	w.engine.scanner.Stats.Pages.Add(pages)
 	w.engine.scanner.Stats.PagesSkipped.Add(pages)
@@ -285,7 +286,7 @@ func (w *worker) finish(g *Group, l *Leaf) (settle func(), err error) {
 			l.Chunk = chunk
 		}
 		l.w = nil
-		l.held.Store(kept)
+		g.hold(l, kept)
 		g.finished++
 	}, nil
 }
