@@ -44,6 +44,15 @@ func (f *File) Fields() string {
 	return ""
 }
 
+// FitsColumns returns an error if the memory budget has no room for so many columns of a text
+// file. Other formats check their schemas when they are opened.
+func (f *File) FitsColumns(n int) error {
+	if t, ok := Stored(f.table).(*text.Table); ok {
+		return t.Fits(n)
+	}
+	return nil
+}
+
 // Undivided returns, in a few words, why a large text file has a single row group: "gzip", for
 // example. It returns "" for divided and small files and for other formats.
 func (f *File) Undivided() string {

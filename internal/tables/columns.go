@@ -140,6 +140,9 @@ func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) e
 		if err != nil {
 			return err
 		}
+		if err := f.FitsColumns(len(at)); err != nil {
+			return err
+		}
 		c.Sources[f] = &tableSource{columns: at}
 		got := make([]arrow.Field, len(at))
 		for k, col := range at {

@@ -35,7 +35,7 @@ func (h *header) begin(l *lines, o *Options, row func() ([][]byte, int, error)) 
 	at.Line = first
 	h.width = len(fields)
 	if o.NoHeader {
-		if err := checkNumber(at, h.width, maxNames, "a row of"); err != nil {
+		if err := checkNumber(at, h.width, "a row of"); err != nil {
 			return err
 		}
 		for i := range fields {
@@ -243,7 +243,7 @@ func headerError(at fault.At, o *Options, err error) error {
 
 // check checks that the names are not empty and distinct.
 func (h *header) check(at fault.At) error {
-	if err := checkNumber(at, len(h.names), maxNames, "a header of"); err != nil {
+	if err := checkNumber(at, len(h.names), "a header of"); err != nil {
 		return err
 	}
 	seen := make(map[string]bool, len(h.names))

@@ -162,7 +162,7 @@ func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 			n--
 			continue
 		}
-		if err := checkNumber(r.at, len(r.names)+len(r.keys), maxNames, "the objects up to here have"); err != nil {
+		if err := checkNumber(r.at, len(r.names)+len(r.keys), "the objects up to here have"); err != nil {
 			return nil, err
 		}
 		if len(r.keys) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -72,6 +73,9 @@ type batcher struct {
 	rb      *array.RecordBuilder
 	schema  *arrow.Schema
 	most    int // bytes of a batch
+
+	at    map[int]int // by column of the input: its position in columns
+	there []int       // memory for addObject
 }
 
 func (t *Table) batcher(group int, columns []int) (*batcher, error) {
@@ -87,7 +91,7 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 			columns[i] = i
 		}
 	}
-	if err := checkNumber(t.at, len(columns), maxColumns, "rows of"); err != nil {
+	if err := t.Fits(len(columns)); err != nil {
 		return nil, err
 	}
 	fields := make([]arrow.Field, len(columns))
@@ -103,7 +107,11 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	if t.ranges() > 1 {
 		most = int(t.opts.part(rangeShare, rangeBatch))
 	}
-	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s, most}, nil
+	b := &batcher{t: t, columns: columns, rb: array.NewRecordBuilder(t.opts.Mem, s), schema: s, most: most, at: map[int]int{}}
+	for i, c := range columns {
+		b.at[c] = i
+	}
+	return b, nil
 }
 
 // parses reports whether a text is a value of the first column.
@@ -144,7 +152,7 @@ func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		n, good, err := b.add(p)
+		n, good, err := b.add(p, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -156,12 +164,14 @@ func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 	if rows == 0 {
 		return nil, nil
 	}
-	cols := make([]arrow.Array, len(b.columns))
-	for i, f := range b.rb.Fields() {
-		cols[i] = f.NewArray()
-		defer cols[i].Release()
+	cols, err := b.arrays(rows)
+	if err != nil {
+		return nil, err
 	}
 	rec := array.NewRecord(b.schema, cols, int64(rows))
+	for _, c := range cols {
+		c.Release()
+	}
 	if len(out) == 0 {
 		return rec, nil
 	}
@@ -182,9 +192,37 @@ func others(n int, out []int) []int {
 	return in
 }
 
-// add appends the current row and returns its size. good is false if a value does
+// arrays returns the columns of a batch, which the caller releases. Those without a value share
+// their NULLs.
+func (b *batcher) arrays(rows int) ([]arrow.Array, error) {
+	cols := make([]arrow.Array, len(b.columns))
+	var none arrow.Array
+	for i, f := range b.rb.Fields() {
+		switch t := b.schema.Field(i).Type; {
+		case f.Len() > 0:
+			f.AppendNulls(rows - f.Len())
+			cols[i] = f.NewArray()
+			continue
+		case none == nil || !arrow.TypeEqual(none.DataType(), t):
+			var err error
+			if none, err = take.Nulls(b.t.opts.Mem, t, rows); err != nil {
+				return nil, err
+			}
+			cols[i] = none
+			continue
+		}
+		none.Retain()
+		cols[i] = none
+	}
+	return cols, nil
+}
+
+// add appends row number row of the batch and returns its size. good is false if a value does
 // not parse; the row must then be removed.
-func (b *batcher) add(p *pass) (size int, good bool, err error) {
+func (b *batcher) add(p *pass, row int) (size int, good bool, err error) {
+	if objects, ok := p.rows.(*ndjson); ok {
+		return b.addObject(p, objects.there, row)
+	}
 	good = true
 	size = cellBytes * len(b.columns)
 	for i, c := range b.columns {
@@ -206,4 +244,30 @@ func (b *batcher) add(p *pass) (size int, good bool, err error) {
 		f.AppendNull()
 	}
 	return size, good, nil
+}
+
+// addObject is add for an object that has the given columns. A column's NULLs are appended before
+// its next value, so that objects with few of many columns take little time.
+func (b *batcher) addObject(p *pass, there []int, row int) (size int, good bool, err error) {
+	b.there = b.there[:0]
+	for _, c := range there {
+		if i, ok := b.at[c]; ok {
+			b.there = append(b.there, i)
+		}
+	}
+	slices.Sort(b.there)
+	size = cellBytes * len(b.columns)
+	for _, i := range b.there {
+		f, c := b.rb.Field(i), b.columns[i]
+		v, ok := p.rows.value(c)
+		if !ok {
+			continue
+		}
+		size += len(v)
+		f.AppendNulls(row - f.Len())
+		if !b.t.parse[c](f, view(v)) {
+			return size, false, p.refuse(c, b.schema.Field(i).Name, b.t.wanted(c), b.parses)
+		}
+	}
+	return size, true, nil
 }

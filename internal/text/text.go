@@ -33,8 +33,7 @@
 //     and arrays as their compact JSON text. null and a missing key are NULL. A
 //     duplicate key in an object, invalid UTF-8, and half a surrogate pair are
 //     errors.
-//   - An input has at most 32,768 columns, and rows that are read whole have at
-//     most 10,000. This second limit does not apply to reading a key column alone.
+//   - An input has at most 32,768 columns. Those that are read must fit the memory budget.
 //   - Columns are strings, unless a type is given for them; see [Options].Types.
 //     Strings that are read are UTF-8; binary columns may have any bytes.
 //
@@ -92,28 +91,39 @@ const (
 // maxLine is the default of the longest line in bytes.
 const maxLine = 16 << 20
 
-// Limits on columns. Each column of a record takes more than 1 KiB even with few
-// rows; other names take only their own bytes.
+// Limits on columns. Each column of a record takes memory even with few rows, here and where the
+// record goes; other names take only their own bytes.
 const (
-	maxNames   = 32 << 10 // in an input
-	maxColumns = 10_000   // in a record
+	maxNames    = 32 << 10 // in an input
+	columnBytes = 8 << 10  // of a record
 )
 
-// checkNumber returns an error if n is more than most columns.
-func checkNumber(at fault.At, n, most int, what string) error {
-	if n <= most {
+// checkNumber returns an error if n is more than maxNames.
+func checkNumber(at fault.At, n int, what string) error {
+	if n <= maxNames {
 		return nil
 	}
-	return faults.Unsupported(at, "%s more than %d columns", what, most).
+	return faults.Unsupported(at, "%s more than %d columns", what, maxNames).
 		WithHint("keep only the columns that are needed; if the names are data, write a row for each of them")
+}
+
+// Fits returns an error if the memory budget has no room for records of so many columns.
+func (t *Table) Fits(columns int) error {
+	need := int64(columns) * columnBytes
+	if t.opts.Memory <= 0 || need <= t.opts.Memory/columnShare {
+		return nil
+	}
+	e := faults.Memory(t.at, fmt.Sprintf("rows of %d columns", columns), need, t.opts.Memory, columnShare)
+	return e.WithHint("raise {Memory to %dMiB} or more, or choose fewer {Columns}", need*columnShare>>20+1)
 }
 
 // Shares of the memory budget: an eighth is 8.
 const (
-	batchShare = 32  // a batch
-	rangeShare = 256 // a batch of a range among several
-	lineShare  = 8   // a line
-	aheadShare = 8   // lines that were read to find the columns and cannot be read again
+	batchShare  = 32  // a batch
+	rangeShare  = 256 // a batch of a range among several
+	lineShare   = 8   // a line
+	columnShare = 2   // the columns of a record
+	aheadShare  = 8   // lines that were read to find the columns and cannot be read again
 )
 
 // part returns 1/share of the memory budget, at most most.
