@@ -167,10 +167,11 @@ func TestHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(leaves) / 2
-		a, err := h.Assembly(1)
+		all, err := h.Assemblies()
 		if err != nil {
 			t.Fatal(err)
 		}
+		a := all[1]
 		lb := array.NewListBuilder(mem, dt)
 		lb.AppendNulls(want.Len())
 		first := lb.NewArray()

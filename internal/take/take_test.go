@@ -514,3 +514,34 @@ func TestRecord(t *testing.T) {
 	}
 	got.Release()
 }
+
+// NULLs have exactly the type, with the names, nullability and metadata of its children; so have
+// arrays that get another type of their layout.
+func TestNulls(t *testing.T) {
+	md := arrow.NewMetadata([]string{"a"}, []string{"b"})
+	fixed := arrow.FixedSizeListOfField(2, arrow.Field{Name: "xy", Type: arrow.PrimitiveTypes.Int16, Metadata: md})
+	types := []arrow.DataType{fixed, arrow.FixedSizeListOfNonNullable(1, fixed), arrow.LargeListOfField(arrow.Field{Name: "x", Type: fixed}), arrow.StructOf(arrow.Field{Name: "s", Type: fixed})}
+	for _, s := range samples() {
+		types = append(types, s.dt)
+	}
+	for _, dt := range types {
+		for _, n := range []int{0, 3} {
+			a, err := take.Nulls(memory.DefaultAllocator, dt, n)
+			if err != nil {
+				t.Fatalf("%s: %v", dt, err)
+			}
+			if a.DataType() != dt || a.Len() != n || a.NullN() != n {
+				t.Errorf("%d NULLs of %s: %d of %d, of %s", n, dt, a.NullN(), a.Len(), a.DataType())
+			}
+			as := take.As(a, dt)
+			if rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "c", Type: dt, Nullable: true}}, nil), []arrow.Array{as}, int64(n)); rec.Column(0).NullN() != n {
+				t.Errorf("%s: not NULL as that type", dt)
+			}
+		}
+	}
+	for _, dt := range []arrow.DataType{arrow.SparseUnionOf([]arrow.Field{{Name: "a", Type: fixed}}, []arrow.UnionTypeCode{0}), arrow.ListViewOf(fixed)} {
+		if _, err := take.Nulls(memory.DefaultAllocator, dt, 1); !errors.Is(err, fault.ErrUnsupported) {
+			t.Errorf("%s: %v, want unsupported", dt, err)
+		}
+	}
+}
