@@ -108,6 +108,7 @@ func makeErrorFiles(t *testing.T, dir string) {
 	put(t, "ids.parquet", parquetOf(t, []visit{{7, "/", "DE"}, {57, "/", "FR"}}))
 	put(t, "names.csv", []byte("user_id\nann\nbob\n"))
 	put(t, "bad-value.csv", []byte("user_id,name\n7,Ann\n5.7,Bob\n8,Eve\n"))
+	put(t, "many.csv", []byte("user_id"+manyNames(1500)+"\n7"+strings.Repeat(",1", 1500)+"\n"))
 	put(t, "ragged.csv", []byte("user_id,name\n7,Ann\n57\n8,Eve\n"))
 	put(t, "quote.csv", []byte("user_id,name\n7,\"Ann\n57,Bob\n"))
 	put(t, "after-quote.csv", []byte("user_id,name\n7,\"Ann\"x\n57,Bob\n"))
@@ -227,4 +228,12 @@ func utf16Of(s string) []byte {
 		b = binary.LittleEndian.AppendUint16(b, u)
 	}
 	return b
+}
+
+// manyNames returns n names of columns after another one, as in CSV.
+func manyNames(n int) (names string) {
+	for i := range n {
+		names += fmt.Sprintf(",c%d", i)
+	}
+	return names
 }

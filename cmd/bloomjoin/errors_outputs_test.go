@@ -46,6 +46,7 @@ func limitErrors() []errorGroup {
 		[]errorCase{
 			failed("A filter that is too large", "bloomjoin build --key user_id --kind bloom --expect 1000000000 --fpr 0.001 --shard 0/1 --memory 64MiB -o big.bjf ids.csv"),
 			failed("A filter file that is too large", "bloomjoin scan --filter large.bjf --memory 16MiB -o out.parquet logs"),
+			failed("Text with more columns than fit the memory", "bloomjoin join --ids many.csv --key-type int64 --on user_id --type inner --memory 16MiB -o out.parquet logs"),
 			failed("A rate that no filter has", "bloomjoin build --key user_id --kind bloom --fpr 1e-30 --expect 1000000 --shard 0/1 -o new.bjf ids.csv"),
 		},
 	}}

@@ -75,7 +75,7 @@ func wideRuns() []string {
 // columns would take sixteen times the memory if one walk over all columns were made for each.
 func TestWide(t *testing.T) {
 	took := map[int]map[string]uint64{}
-	few, many := 1000, 4000
+	few, many := 500, 2000
 	for _, n := range []int{few, many} {
 		dir := t.TempDir()
 		t.Chdir(dir)
