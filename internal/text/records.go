@@ -74,8 +74,8 @@ type batcher struct {
 	schema  *arrow.Schema
 	most    int // bytes of a batch
 
-	at    map[int]int // by column of the input: its position in columns
-	there []int       // memory for addObject
+	at    []int // by column of the input: 1 + its position in columns, or 0
+	there []int // memory for addObject
 }
 
 func (t *Table) batcher(group int, columns []int) (*batcher, error) {
@@ -107,9 +107,9 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	if t.ranges() > 1 {
 		most = int(t.opts.part(rangeShare, rangeBatch))
 	}
-	b := &batcher{t: t, columns: columns, rb: array.NewRecordBuilder(t.opts.Mem, s), schema: s, most: most, at: map[int]int{}}
+	b := &batcher{t: t, columns: columns, rb: array.NewRecordBuilder(t.opts.Mem, s), schema: s, most: most, at: make([]int, t.schema.NumFields())}
 	for i, c := range columns {
-		b.at[c] = i
+		b.at[c] = i + 1
 	}
 	return b, nil
 }
@@ -251,8 +251,8 @@ func (b *batcher) add(p *pass, row int) (size int, good bool, err error) {
 func (b *batcher) addObject(p *pass, there []int, row int) (size int, good bool, err error) {
 	b.there = b.there[:0]
 	for _, c := range there {
-		if i, ok := b.at[c]; ok {
-			b.there = append(b.there, i)
+		if i := b.at[c]; i > 0 {
+			b.there = append(b.there, i-1)
 		}
 	}
 	slices.Sort(b.there)
