@@ -76,11 +76,13 @@ func (c *cli) pairs(o *joinFlags) flags.Completion {
 // common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]flags.Completion {
 	return map[string]flags.Completion{
-		"delimiter":   flags.Choices("','", "';'", "'|'", "tab"),
-		"encoding":    flags.Choices(text.Encodings()...),
-		"ids-format":  flags.Choices("lines", "csv", "tsv", "ndjson"),
-		"key-type":    flags.Choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
-		"normalize":   flags.ListOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid", "url", "url-host"} }),
+		"delimiter":  flags.Choices("','", "';'", "'|'", "tab"),
+		"encoding":   flags.Choices(text.Encodings()...),
+		"ids-format": flags.Choices("lines", "csv", "tsv", "ndjson"),
+		"key-type":   flags.Choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
+		"normalize": flags.ListOf(func(*cobra.Command, []string) []string {
+			return []string{"trim", "lower", "uuid", "url", "url-host", "ascii-only"}
+		}),
 		"format":      flags.Choices(formats...),
 		"compression": flags.Choices("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
 		"schema":      flags.Choices("per-file", "strict", "union"),

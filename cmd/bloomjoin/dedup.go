@@ -341,7 +341,11 @@ func (r *dedupRun) options() string {
 	if o.time != "" {
 		list = append(list, "time "+keys.ColumnsString(r.of.Time), fmt.Sprintf("window %s", o.window), fmt.Sprintf("slots %d", o.slots), "late "+o.late)
 	}
-	for _, of := range []struct{ name, value string }{{"time unit", o.unit}, {"normalize", o.normalize}, {"format", o.format}} {
+	normalize := strings.TrimSuffix(o.normalize, ",ascii-only") // as states of earlier versions have it
+	if rule := r.of.Options.Rule; rule&keys.Unicode != 0 {
+		normalize = rule.Stored()
+	}
+	for _, of := range []struct{ name, value string }{{"time unit", o.unit}, {"normalize", normalize}, {"format", o.format}} {
 		if of.value != "" {
 			list = append(list, of.name+" "+of.value)
 		}

@@ -150,6 +150,7 @@ func makeErrorFiles(t *testing.T, dir string) {
 		"bloomjoin build --key user_id --key-type int64 --kind exact -o exact.bjf ids.csv",
 		"bloomjoin build --key user_id -o names.bjf names.csv",
 		"bloomjoin build --key user_id --normalize lower -o lower.bjf names.csv",
+		"bloomjoin build --key user_id --normalize lower,ascii-only -o ascii.bjf names.csv",
 		"bloomjoin build --key user_id --key-type int64 --expect 100 --kind bloom --shard 0/3 -o part-0.bjf ids.csv",
 		"bloomjoin build --key user_id --key-type int64 --expect 100 --kind bloom --shard 1/3 -o part-1.bjf ids.csv",
 		"bloomjoin build --key user_id --key-type int64 --expect 100 --kind bloom --shard 2/3 -o part-2.bjf ids.csv",

@@ -89,6 +89,7 @@ func keyErrors() []errorGroup {
 			{about: "find in a list without an index", setup: []string{"bloomjoin inputs --quiet -o inputs.jsonl logs"}, cmd: "bloomjoin find --key 7 inputs.jsonl", exit: session.ExitFailed},
 			{about: "find with a key of another class", setup: []string{"bloomjoin inputs --quiet --index user_id -o inputs.jsonl logs"}, cmd: "bloomjoin find --key seven inputs.jsonl", exit: session.ExitFailed},
 			failed("A filter that was normalized", scan+"lower.bjf text-keys.parquet"),
+			failed("A filter of an earlier version's rules", scan+"ascii.bjf --normalize lower text-keys.parquet"),
 			failed("A filter that was not normalized", scan+"names.bjf --normalize lower text-keys.parquet"),
 			failed("A join that normalizes and a filter that does not", join+"--ids names.csv --filter names.bjf --normalize lower --on user_id text-keys.parquet"),
 		},

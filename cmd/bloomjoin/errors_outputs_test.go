@@ -34,6 +34,7 @@ func outputErrors() []errorGroup {
 			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: session.ExitTryAgain},
 			failed("A state of another kind", "bloomjoin dedup --key user_id --expect 100 --state users.bjf -o unique.csv ids.csv"),
 			{about: "A name of another format than that of the rows", cmd: "bloomjoin dedup --key user_id -o unique.ndjson ids.csv", exit: session.ExitUsage},
+			{about: "A state of an earlier version's rules", cmd: "bloomjoin dedup --key name --normalize lower --expect 100 --state ascii.state -o unique.csv ids.csv", setup: []string{"bloomjoin dedup --key name --normalize lower,ascii-only --expect 100 --state ascii.state -o unique.csv ids.csv"}, exit: session.ExitFailed},
 			{about: "A state of other options", cmd: "bloomjoin dedup --key name --expect 100 --state seen.state -o unique.csv ids.csv", setup: []string{"bloomjoin dedup --key user_id --expect 100 --state seen.state -o unique.csv ids.csv"}, exit: session.ExitFailed},
 		},
 	}}

@@ -38,6 +38,7 @@ func usageErrors() []errorGroup {
 			usage("An unknown encoding", build+"--encoding ebcdic -o users.bjf ids.csv"),
 			usage("An unknown rule to normalize by", build+"--normalize upper -o users.bjf ids.csv"),
 			usage("A rule twice", build+"--normalize trim,lower,trim -o users.bjf ids.csv"),
+			usage("Rules of ASCII without one", build+"--normalize uuid,ascii-only -o users.bjf ids.csv"),
 			usage("A false-positive rate of 1", build+"--fpr 1 -o users.bjf ids.csv"),
 			usage("A rate that is not a number", build+"--fpr low -o users.bjf ids.csv"),
 			usage("A rate and a size", build+"--fpr 0.01 --max-size 1MiB -o users.bjf ids.csv"),

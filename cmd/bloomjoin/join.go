@@ -489,7 +489,8 @@ func columnsOf(j *joins.Join, opts joins.Options) (names []string) {
 func (o *joinFlags) identity(opts joins.Options, layout []string, ids []*source.File, dir bool) []string {
 	words := []string{"join", o.on, o.typ, o.text.KeyType, string(o.text.Open().TextFormat), fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
-		words = append(words, "normalize "+opts.Normalize)
+		rule, _ := keys.ParseRule(opts.Normalize) // it was one
+		words = append(words, "normalize "+rule.Stored())
 	}
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)

@@ -155,7 +155,7 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 		h.Write([]byte("no key range"))
 	}
 	if s.Rule != 0 { // same
-		fmt.Fprintf(h, "normalize %s ", s.Rule)
+		fmt.Fprintf(h, "normalize %s ", s.Rule.Stored())
 	}
 	if s.Room {
 		h.Write([]byte("room"))

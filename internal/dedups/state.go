@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 
@@ -137,10 +138,14 @@ func (s *State) changed() error {
 
 // Agree returns an error if the state was made with other options.
 func (s *State) Agree(options string) error {
-	if s.Options != options {
-		return faults.Of(cause.State, faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options)).WithHint("give the same options, or another {State}")
+	if s.Options == options {
+		return nil
 	}
-	return nil
+	more := ""
+	if strings.Contains(options, ",unicode-") {
+		more = "; where an earlier version wrote it, append ,ascii-only to {Normalize}"
+	}
+	return faults.Of(cause.State, faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options)).WithHint("give the same options, or another {State}%s", more)
 }
 
 // Digest identifies what was committed last; it is empty if nothing was.

@@ -25,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/counting"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Kind is what a filter's payload is, or is to be. The value is part of the format: merging
@@ -291,8 +292,8 @@ func (f *Filter) KeyClasses() []string {
 }
 
 // Normal returns the name of the rules that turn keys into bytes: NormalForm
-// and, after a plus sign, Rule, if there is one. The keys to probe must be made
-// by the same rules.
+// and, after a plus sign, Rule as stored, if there is one. The keys to probe must be
+// made by the same rules.
 func (f *Filter) Normal() string {
 	if f == nil {
 		return ""
@@ -300,5 +301,6 @@ func (f *Filter) Normal() string {
 	if f.facts.Rule == "" {
 		return f.facts.NormalForm
 	}
-	return f.facts.NormalForm + "+" + f.facts.Rule
+	rule, _ := keys.ParseRule(f.facts.Rule) // checked
+	return f.facts.NormalForm + "+" + rule.Stored()
 }

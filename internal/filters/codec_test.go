@@ -145,7 +145,7 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		}
 	}
 	if f.Kind() == KindBloom && f.facts.Key[0].Min == nil && r.IntN(2) == 0 {
-		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid", "url", "lower,url-host"}
+		rules := []string{"trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid", "url", "lower,url-host", "lower,ascii-only", "trim,uuid,ascii-only"}
 		f.facts.Rule, f.facts.Key[0].Class = rules[r.IntN(len(rules))], "bytes"
 		if strings.HasSuffix(f.facts.Rule, "uuid") {
 			f.facts.Key[0].Class = "fixed[16]"
@@ -402,6 +402,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"no normal form":    func(f *Filter) { f.facts.NormalForm = "" },
 		"rule unknown":      func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "upper" },
 		"rule not in order": func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "lower,trim" },
+		"rule of nothing":   func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "ascii-only" },
 		"rule twice":        func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "trim,trim" },
 		"rule of integers":  func(f *Filter) { f.facts.Rule = "trim" },
 		"rule, UUIDs, text": func(f *Filter) {
@@ -464,6 +465,7 @@ func TestDigestTellsApart(t *testing.T) {
 		"trim":   func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "trim" },
 		"lower":  func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "lower" },
 		"both":   func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "trim,lower" },
+		"ascii":  func(f *Filter) { f.facts.Key[0].Class, f.facts.Rule = "bytes", "trim,lower,ascii-only" },
 	} {
 		f := bloomFilter(t, 100, keysFrom(1, 5))
 		change(f)
@@ -566,7 +568,7 @@ func TestNames(t *testing.T) {
 	if got := fmt.Sprintf("%v %v %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.facts.Want, Kind(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9" {
 		t.Error(got)
 	}
-	if f = ruled(t, "trim,uuid", "fixed[16]"); f.Normal() != "1+trim,uuid" {
+	if f = ruled(t, "trim,uuid", "fixed[16]"); f.Normal() != "1+trim,uuid,unicode-15.0" {
 		t.Error(f.Normal())
 	}
 	if f.FPR() != f.Bloom().FPR() || exactFilter(nil, false).FPR() != 0 {

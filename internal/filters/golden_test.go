@@ -141,18 +141,21 @@ func goldens() []golden {
 		{"counting-uncompressed", Options{Uncompressed: true}, func(t testing.TB) *Filter {
 			return countingFilter(t, 33, true, keysFrom(3, 20))
 		}},
+		{"rule-unicode", Options{}, func(t testing.TB) *Filter {
+			return ruled(t, "trim,lower", "bytes", "anna@example.com", "müller\u200b", "i\xff")
+		}},
 		{"rule-lower", Options{}, func(t testing.TB) *Filter {
-			return ruled(t, "lower", "bytes", " anna@example.com", "müller\t", "Ärger")
+			return ruled(t, "lower,ascii-only", "bytes", " anna@example.com", "müller\t", "Ärger")
 		}},
 		{"rule-uuid", Options{}, func(t testing.TB) *Filter {
 			id := []byte{0x12, 0x3e, 0x45, 0x67, 0xe8, 0x9b, 0x12, 0xd3, 0xa4, 0x56, 0x42, 0x66, 0x14, 0x17, 0x40, 0}
-			f := ruled(t, "trim,lower,uuid", "fixed[16]", string(id))
+			f := ruled(t, "trim,lower,uuid,ascii-only", "fixed[16]", string(id))
 			f.facts.Key[0].Min, f.facts.Key[0].Max = id, id
 			f.facts.Partial = &Partial{Of: 3, Held: []uint32{1}}
 			return f
 		}},
 		{"rule-url", Options{}, func(t testing.TB) *Filter {
-			return ruled(t, "trim,url", "bytes", "http://example.com/a%2Fb", "https://xn--bcher-kva.de/?q", "no URL")
+			return ruled(t, "trim,url,ascii-only", "bytes", "http://example.com/a%2Fb", "https://xn--bcher-kva.de/?q", "no URL")
 		}},
 		{"rule-url-host", Options{}, func(t testing.TB) *Filter {
 			return ruled(t, "url-host", "bytes", "example.com", "[::1]")

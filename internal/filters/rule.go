@@ -11,7 +11,7 @@ import (
 )
 
 // rules are all that this version knows. The file has the bits of keys.Rule.
-const rules = keys.Trim | keys.Lower | keys.UUID | keys.URL | keys.URLHost
+const rules = keys.Trim | keys.Lower | keys.UUID | keys.URL | keys.URLHost | keys.Unicode
 
 // ruleBits returns the bits of a rule; ok is false unless its names are known and
 // in their order.

@@ -64,7 +64,7 @@ func exceptBase(t testing.TB) *pieces {
 
 // ruleBase is a Bloom filter of lower-case strings.
 func ruleBase(t testing.TB) *pieces {
-	return dismantle(t, encode(t, ruled(t, "lower", "bytes", "anna", "otto"), Options{}))
+	return dismantle(t, encode(t, ruled(t, "lower,ascii-only", "bytes", "anna", "otto"), Options{}))
 }
 
 // countingBase is a counting filter that counts each key once.
@@ -258,14 +258,15 @@ func vectors() []vector {
 		})},
 
 		{"rule-nothing", "corrupt", "section rule: says nothing", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] = 0 })},
-		{"rule-unknown", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 0x20 })},
+		{"rule-unknown", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 0x40 })},
+		{"rule-unicode-alone", "corrupt", "rule: want some of trim,lower,uuid,url,url-host", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] = 0x20 })},
 		{"rule-unknown-high", "newer", "section rule: unknown", edit(ruleBase, func(d *pieces) { d.section(secRule).body[3] = 0x80 })},
 		{"rule-not-critical", "corrupt", "section rule: critical flag", edit(ruleBase, func(d *pieces) { d.section(secRule).flags = 0 })},
 		{"rule-length", "corrupt", "section rule: too short", edit(ruleBase, func(d *pieces) { d.section(secRule).body = d.section(secRule).body[:1] })},
-		{"rule-of-integers", "corrupt", "key under the rule lower: want a column of class bytes, got integer", edit(base, func(d *pieces) {
+		{"rule-of-integers", "corrupt", "key under the rule lower,ascii-only: want a column of class bytes, got integer", edit(base, func(d *pieces) {
 			d.sections = append(d.sections, piece{secRule, flagCritical, []byte{2, 0, 0, 0}})
 		})},
-		{"rule-uuid-of-text", "corrupt", "key under the rule lower,uuid: want a column of class fixed[16], got bytes", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 4 })},
+		{"rule-uuid-of-text", "corrupt", "key under the rule lower,uuid,ascii-only: want a column of class fixed[16], got bytes", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] |= 4 })},
 
 		{"rule-two-of-urls", "corrupt", "rule: want some of trim,lower,uuid,url,url-host", edit(ruleBase, func(d *pieces) { d.section(secRule).body[0] = 0x18 })},
 		{"rule-host-of-two", "corrupt", "key under the rule url-host: want one column, got 2", edit(ruleBase, func(d *pieces) {

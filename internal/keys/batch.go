@@ -294,8 +294,9 @@ func (b *Batch) raise(i, n int) {
 // normalise applies a rule to keys of one string column; data must belong to the
 // batch. Keys that become void leave Rows.
 func (b *Batch) normalise(r Rule) {
-	out := b.data[:0] // in place, where keys do not grow
-	if r&urlRules != 0 {
+	out, r := b.data[:0], r.over(b.data) // in place, where keys do not grow
+	grows := r&(urlRules|Unicode) != 0
+	if grows {
 		out = b.spare[:0]
 	}
 	start, n := 0, 0
@@ -310,7 +311,7 @@ func (b *Batch) normalise(r Rule) {
 		b.ends[n], b.Rows[n] = len(out), b.Rows[i]
 		n++
 	}
-	if r&urlRules != 0 {
+	if grows {
 		b.spare = b.data
 	}
 	b.data, b.ends, b.Rows = out, b.ends[:n], b.Rows[:n]

@@ -3,6 +3,7 @@ package keys
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -52,11 +53,9 @@ func (p *part) value(row int) (value []byte, out outcome) {
 		p.tmp[1] = value
 	}
 	if p.rule != 0 {
+		p.tmp[3] = slices.Grow(p.tmp[3][:0], 3*len(value)) // for an escape of each byte
 		if value, ok = p.rule.apply(value, p.tmp[3]); !ok {
 			return nil, isUnfit
-		}
-		if p.rule&urlRules != 0 {
-			p.tmp[3] = value
 		}
 	}
 	if p.convert != nil {

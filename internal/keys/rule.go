@@ -1,7 +1,9 @@
 package keys
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -20,10 +22,12 @@ import (
 type Rule uint8
 
 const (
-	// Trim removes ASCII white space from both ends: space, \t, \n, \v, \f, \r.
+	// Trim removes white space from both ends: of ASCII space, \t, \n, \v, \f, \r, and
+	// under Unicode all characters of its property White_Space.
 	Trim Rule = 1 << iota
-	// Lower maps the ASCII letters A-Z to a-z. All other bytes stay, so equality
-	// depends on no Unicode version or language.
+	// Lower maps the ASCII letters A-Z to a-z, and under Unicode each character to its
+	// lower case, by lower.txt. All other bytes stay, also where they are not UTF-8. So
+	// equality depends on no language, and on no version of Go or of a library.
 	Lower
 	// UUID turns the text of a UUID into its 16 bytes, of class fixed[16]: 32
 	// hexadecimal digits of either case, without dashes or with dashes as
@@ -40,11 +44,19 @@ const (
 	// domains is an ID, so look-ups hash the parents, too; see [Batch.Asked].
 	// The key is one column.
 	URLHost
+	// Unicode extends Trim and Lower, and needs one of them, to Unicode 15.0. Without it,
+	// as in filters of earlier versions, they concern ASCII alone.
+	Unicode
 )
 
 const urlRules = URL | URLHost
 
-var ruleNames = []string{"trim", "lower", "uuid", "url", "url-host"}
+// ruleNames are those of the bits, but the last stands for the absence of Unicode: names that
+// users give mean Unicode.
+var ruleNames = []string{"trim", "lower", "uuid", "url", "url-host", "ascii-only"}
+
+// unicodeVersion is added to names of rules in files, where names alone mean ASCII.
+const unicodeVersion = ",unicode-15.0"
 
 // ParseRule parses comma-separated rule names in any order. The empty string is the
 // zero Rule.
@@ -53,22 +65,23 @@ func ParseRule(s string) (Rule, error) {
 	if s == "" {
 		return r, nil
 	}
-next:
 	for name := range strings.SplitSeq(s, ",") {
-		for i, n := range ruleNames {
-			if n != name {
-				continue
-			}
-			if r&(1<<i) != 0 {
-				return 0, fmt.Errorf("%q: %s stands there twice", s, name)
-			}
-			r |= 1 << i
-			continue next
+		i := slices.Index(ruleNames, name)
+		if i < 0 {
+			return 0, fmt.Errorf("%q: want some of %s, separated by commas", s, strings.Join(ruleNames, ", "))
 		}
-		return 0, fmt.Errorf("%q: want some of %s, separated by commas", s, strings.Join(ruleNames, ", "))
+		if r&(1<<i) != 0 {
+			return 0, fmt.Errorf("%q: %s stands there twice", s, name)
+		}
+		r |= 1 << i
 	}
 	if one := r & (UUID | urlRules); one&(one-1) != 0 {
 		return 0, fmt.Errorf("%q: %s exclude each other", s, one)
+	}
+	if r&(Trim|Lower) != 0 {
+		r ^= Unicode
+	} else if r&Unicode != 0 {
+		return 0, fmt.Errorf("%q: ascii-only needs trim or lower", s)
 	}
 	return r, nil
 }
@@ -76,6 +89,9 @@ next:
 // String returns the names in order of application, in the syntax of ParseRule. The
 // zero Rule gives an empty string.
 func (r Rule) String() string {
+	if r&(Trim|Lower) != 0 {
+		r ^= Unicode
+	}
 	var names []string
 	for i, n := range ruleNames {
 		if r&(1<<i) != 0 {
@@ -83,6 +99,14 @@ func (r Rule) String() string {
 		}
 	}
 	return strings.Join(names, ",")
+}
+
+// Stored is String for files: names that meant ASCII in earlier versions still do.
+func (r Rule) Stored() string {
+	if r&Unicode != 0 {
+		return r.String() + unicodeVersion
+	}
+	return strings.TrimSuffix(r.String(), ",ascii-only")
 }
 
 // Word is String for messages: it names the zero Rule "none".
@@ -94,12 +118,12 @@ func (r Rule) Word() string {
 }
 
 // NormalForm names the rules that turn keys into bytes: this package's version and,
-// if the Rule is not zero, a plus and the Rule.
+// if the Rule is not zero, a plus and the Rule as stored.
 func (r Rule) NormalForm() string {
 	if r == 0 {
 		return NormalForm
 	}
-	return NormalForm + "+" + r.String()
+	return NormalForm + "+" + r.Stored()
 }
 
 // RuleOf is the inverse of [Rule.NormalForm]. A name from another version is an
@@ -108,8 +132,12 @@ func RuleOf(normalForm string) (Rule, error) {
 	if normalForm == NormalForm {
 		return 0, nil
 	}
-	names, ok := strings.CutPrefix(normalForm, NormalForm+"+")
-	if r, err := ParseRule(names); ok && err == nil && r.NormalForm() == normalForm {
+	names, ofUnicode := strings.CutSuffix(strings.TrimPrefix(normalForm, NormalForm+"+"), unicodeVersion)
+	r, err := ParseRule(names)
+	if !ofUnicode {
+		r &^= Unicode
+	}
+	if err == nil && r.NormalForm() == normalForm {
 		return r, nil
 	}
 	return 0, faults.Mismatch(fault.At{}, "normal form of keys", NormalForm, normalForm).
@@ -164,34 +192,29 @@ func (r Rule) Wants() fault.Text {
 
 // Accepts reports whether a value of class Bytes can be an ID under the rule.
 func (r Rule) Accepts(value string) bool {
-	if r&URLHost != 0 {
-		_, ok := r.apply([]byte(value), nil)
-		return ok
-	}
-	if r&UUID == 0 {
-		return true
-	}
-	if r&Trim != 0 {
-		value = strings.Trim(value, "\t\n\v\f\r ")
-	}
-	var text [maxUUID]byte
-	if len(value) > len(text) {
-		return false
-	}
-	_, ok := uuid(text[:copy(text[:], value)])
+	_, ok := r.apply(append(make([]byte, 0, 64), value...), nil) // most need no memory
 	return ok
 }
 
-// apply normalises a value in place, or, under URL and URLHost, in room, and returns the
-// result. ok is false if the value cannot be an ID.
+// apply normalises a value in place, or, under URL, URLHost and Unicode, in room, and returns
+// the result. ok is false if the value cannot be an ID.
 func (r Rule) apply(b, room []byte) ([]byte, bool) {
-	if r&Trim != 0 {
+	r = r.over(b)
+	switch {
+	case r&Trim == 0:
+	case r&Unicode != 0:
+		b = bytes.Trim(b, blanks)
+	default:
 		b = trimmed(b)
 	}
-	if r&UUID != 0 {
+	switch {
+	case r&UUID != 0:
 		return uuid(b) // UUID digits have no case, so Lower has no effect
-	}
-	if r&Lower != 0 {
+	case r&Lower == 0:
+	case r&Unicode != 0:
+		b = appendLower(room[:0], b)
+		room = b[len(b):]
+	default:
 		for i, c := range b {
 			if c-'A' < 26 {
 				b[i] = c | 0x20
@@ -219,10 +242,7 @@ func trimmed(b []byte) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c-'\t' < 5 }
 
-const (
-	urn     = "urn:uuid:"
-	maxUUID = len(urn) + 36
-)
+const urn = "urn:uuid:"
 
 // uuid turns the text of a UUID into its bytes, in the text's memory.
 func uuid(b []byte) ([]byte, bool) {

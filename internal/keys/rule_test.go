@@ -26,6 +26,7 @@ func TestParseRule(t *testing.T) {
 		"": "", "trim": "trim", "lower": "lower", "uuid": "uuid",
 		"lower,trim": "trim,lower", "uuid,lower,trim": "trim,lower,uuid", "uuid,trim": "trim,uuid",
 		"url": "url", "url,lower": "lower,url", "url-host,trim": "trim,url-host",
+		"ascii-only,lower,trim": "trim,lower,ascii-only", "uuid,ascii-only,trim": "trim,uuid,ascii-only",
 	} {
 		r, err := keys.ParseRule(text)
 		if err != nil || r.String() != want {
@@ -36,12 +37,18 @@ func TestParseRule(t *testing.T) {
 			t.Errorf("%q: the normal form %s is read as %q, error %v", text, r.NormalForm(), again, err)
 		}
 	}
-	for _, text := range []string{"Lower", "trim,", ",trim", "trim trim", "trim, lower", "trim,trim", "uuid,lower,uuid", "upper", " ", "uuid,url", "url-host,url", "uuid,url-host,trim"} {
+	for text, want := range map[string]string{"": "1", "lower": "1+lower,unicode-15.0", "trim,url": "1+trim,url,unicode-15.0", "trim,lower,ascii-only": "1+trim,lower", "uuid": "1+uuid"} {
+		if r, err := keys.ParseRule(text); err != nil || r.NormalForm() != want {
+			t.Errorf("%q: normal form %s, error %v, want %s: files have that name", text, r.NormalForm(), err, want)
+		}
+	}
+	for _, text := range []string{"Lower", "trim,", ",trim", "trim trim", "trim, lower", "trim,trim", "uuid,lower,uuid", "upper", " ", "uuid,url", "url-host,url", "uuid,url-host,trim",
+		"ascii-only", "ascii-only,uuid", "lower,ascii-only,ascii-only", "lower,unicode-15.0", "ascii-lower"} {
 		if r, err := keys.ParseRule(text); err == nil {
 			t.Errorf("%q: is %q", text, r)
 		}
 	}
-	for _, normal := range []string{"", "2", "1+", "1+lower,trim", "1+upper", "1lower", "1+trim,trim", "1 + trim"} {
+	for _, normal := range []string{"", "2", "1+", "1+lower,trim", "1+upper", "1lower", "1+trim,trim", "1 + trim", "1+lower,ascii-only", "1+unicode-15.0", "1+uuid,unicode-15.0", "1+lower,unicode-16.0"} {
 		if r, err := keys.RuleOf(normal); !errors.Is(err, fault.ErrMismatch) {
 			t.Errorf("normal form %q: is %q, error %v", normal, r, err)
 		}
@@ -50,7 +57,7 @@ func TestParseRule(t *testing.T) {
 
 // allRules are the rules that are possible.
 var allRules = func() (all []keys.Rule) {
-	for r := range keys.Rule(32) {
+	for r := range keys.Rule(64) {
 		if again, err := keys.ParseRule(r.String()); err == nil && again == r {
 			all = append(all, r)
 		}
@@ -64,9 +71,12 @@ func TestRuleVectors(t *testing.T) {
 	bin := string(unhex(t, strings.ReplaceAll(someUUID, "-", "")))
 	for _, v := range []struct{ rule, value, want string }{
 		{"trim", "", ""}, {"trim", " ", ""}, {"trim", "\t\n\v\f\r x y \r\n", "x y"},
-		{"trim", "\u00a0x\u0085", "\u00a0x\u0085"}, {"trim", "\x00x\x00", "\x00x\x00"}, {"trim", "\x1fx\x0e\x08", "\x1fx\x0e\x08"},
-		{"trim", "\u2003x", "\u2003x"}, {"trim", "\xffx \x80", "\xffx \x80"},
-		{"lower", "AZaz@[`{09", "azaz@[`{09"}, {"lower", "ÄÖ ẞ İ \u212a", "ÄÖ ẞ İ \u212a"}, {"lower", " A ", " a "},
+		{"trim,ascii-only", "\u00a0x\u0085", "\u00a0x\u0085"}, {"trim", "\u00a0\t\u3000x\u2028y\u0085 ", "x\u2028y"}, {"trim", "\x00x\x00", "\x00x\x00"}, {"trim", "\x1fx\x0e\x08", "\x1fx\x0e\x08"},
+		{"trim,ascii-only", "\u2003x", "\u2003x"}, {"trim", "\u2003x", "x"}, {"trim", "\xffx \x80", "\xffx \x80"},
+		{"trim", "\u200b\u180e\ufeffx", "\u200b\u180e\ufeffx"}, {"trim", "x\xe2\u2003\xa0", "x\xe2\u2003\xa0"}, {"trim", "x\xe2\u2003", "x\xe2"},
+		{"lower", "AZaz@[`{09", "azaz@[`{09"}, {"lower,ascii-only", "AÄÖ ẞ İ \u212a", "aÄÖ ẞ İ \u212a"},
+		{"lower", "MÜLLER@EXAMPLE.DE", "müller@example.de"}, {"lower", "ẞ İ \u212a ΟΔΟΣ ǅ Ⴀ Ა Ꭰ 𐐀", "ß i k οδοσ ǆ ⴀ ა ꭰ 𐐨"},
+		{"lower", strings.Repeat("Ⱥ", 100) + "A", strings.Repeat("ⱥ", 100) + "a"}, {"lower", "\xc3Ü\xe2\x84A\xed\xa0\x80\xf4\x90\x80\x80", "\xc3ü\xe2\x84a\xed\xa0\x80\xf4\x90\x80\x80"}, {"lower", " A ", " a "},
 		{"lower", "\xc1\xda\xff\x00", "\xc1\xda\xff\x00"},
 		{"trim,lower", "\tAnna@Example.COM\n", "anna@example.com"},
 		{"uuid", someUUID, bin}, {"uuid", strings.ToUpper(someUUID), bin}, {"uuid", "{" + someUUID + "}", bin},
@@ -74,6 +84,8 @@ func TestRuleVectors(t *testing.T) {
 		{"uuid", strings.ReplaceAll(someUUID, "-", ""), bin}, {"uuid", "{" + strings.ReplaceAll(someUUID, "-", "") + "}", bin},
 		{"uuid", strings.Repeat("0", 32), strings.Repeat("\x00", 16)}, {"uuid", strings.Repeat("fF", 16), strings.Repeat("\xff", 16)},
 		{"trim,uuid", "\n" + someUUID + " ", bin}, {"lower,uuid", strings.ToUpper(someUUID), bin},
+		{"trim,lower,url", "\u00a0HTTP://Bücher.DE/Ü", "http://xn--bcher-kva.de/%C3%BC"}, {"lower,url", "http://a/ȺÄ", "http://a/%E2%B1%A5%C3%A4"},
+		{"trim,uuid", "\u2003" + someUUID + "\u00a0", bin}, {"trim,url-host", "\u3000A.b", "a.b"},
 		{"url", "HTTP://A.b/c d", "http://a.b/c%20d"}, {"url", " HTTP://A", " HTTP://A"}, {"trim,lower,url", " HTTP://A/B%2F", "http://a/b%2F"},
 		{"url-host", "HTTP://A.b:8/c", "a.b"}, {"trim,url-host", "\tBücher.de.\n", "xn--bcher-kva.de"},
 	} {
@@ -129,7 +141,7 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 func FuzzRule(f *testing.F) {
-	for _, s := range []string{"", " x ", someUUID, "\v" + someUUID, "{" + someUUID + "}", "urn:uuid:" + someUUID, strings.ReplaceAll(someUUID, "-", ""), "ÄA\xff\v"} {
+	for _, s := range []string{"", " x ", someUUID, "\v" + someUUID, "{" + someUUID + "}", "urn:uuid:" + someUUID, strings.ReplaceAll(someUUID, "-", ""), "ÄA\xff\v", "\u2003MÜLLER\xe2\x80", "http://Ⱥ/Ⱥ"} {
 		for r := range uint8(len(allRules)) {
 			f.Add(r, s, "\t"+s)
 		}
@@ -159,8 +171,8 @@ func FuzzRule(f *testing.F) {
 // nearly returns a string that is equal, or almost equal, to others that it
 // returns, under some rule.
 func nearly(r *rand.Rand) string {
-	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0", "\x00"}
-	core := []string{"", "a", "A", "ab", "aB", "ä", "Ä", "a b", "K", "\xff", "http://A.b", "HTTP://a.B:80/é", "https://Ä/"}[r.IntN(13)]
+	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0", "\u2003\u0085", "\x00"}
+	core := []string{"", "a", "A", "ab", "aB", "ä", "Ä", "a b", "K", "\xff", "http://A.b", "HTTP://a.B:80/é", "https://Ä/", "ȺȾİ", "ⱥⱦi"}[r.IntN(15)]
 	if r.IntN(3) > 0 {
 		var id [16]byte
 		id[r.IntN(16)] = byte(r.IntN(3)) * 0xab

@@ -59,7 +59,7 @@ func (r ruledRow) key(rule string, composite bool) (parts []string, column strin
 
 // ruledRows draws rows whose keys equal, or nearly equal, others under some rule.
 func ruledRows(r *rand.Rand, n int, nulls, plain bool) []ruledRow {
-	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0"}
+	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0", "\u2003"}
 	text := func() *string {
 		if nulls && r.IntN(8) == 0 {
 			return nil
@@ -194,7 +194,7 @@ func (c *counter) check(k *keyscan.Keys) ([]uint32, error) {
 
 func TestRuleProperty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 32))
-	rules := []string{"", "trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid"}
+	rules := []string{"", "trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid", "trim,lower,ascii-only"}
 	dir := t.TempDir()
 	kept, matched := 0, 0
 	for round := range cases.Count(3, 6, 12) {
@@ -305,6 +305,8 @@ func TestRuleIsNotPruned(t *testing.T) {
 		{"trim", "a", []string{" a", "\ta\n", " b"}, []int{0, 1}},
 		{"trim", "a", []string{"b", "a ", "a\t"}, []int{1, 2}}, // all above
 		{"lower", "", []string{"", "A"}, []int{0}},
+		{"lower", "müller", []string{"MULLER", "MÜLLER"}, []int{1}},
+		{"lower,ascii-only", "mÜller", []string{"MULLER", "MÜLLER"}, []int{1}},
 		{"trim,lower", "zoe", []string{" ZOE", "YVES "}, []int{0}},
 		{"uuid", string(bin), []string{strings.ToUpper(id), "{" + id + "}", "no"}, []int{0, 1}},
 		{"trim,uuid", string(bin), []string{" " + id, "urn:uuid:" + id + "\n", id[1:]}, []int{0, 1}},
@@ -403,6 +405,8 @@ func TestRuleIsSaid(t *testing.T) {
 		{"uuid", []*filters.Filter{both}, []string{"want trim,lower, got uuid"}},
 		{"lower", []*filters.Filter{lower, plain}, []string{"want none, got lower"}},
 		{"lower", []*filters.Filter{lower, both}, []string{"want trim,lower, got lower"}},
+		{"lower", []*filters.Filter{of("lower,ascii-only", keys.Bytes)}, []string{"want lower,ascii-only, got lower", "say Normalize lower,ascii-only"}},
+		{"lower,ascii-only", []*filters.Filter{lower}, []string{"want lower, got lower,ascii-only"}},
 		{"", []*filters.Filter{plain, lower}, []string{"want lower, got none"}},
 		{"lower", []*filters.Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
 		{"trim", []*filters.Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},

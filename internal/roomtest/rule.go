@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/internal/urlform"
 )
@@ -15,13 +17,23 @@ var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(
 // Ruled applies a rule to a value in another way than the key encoder: the 16 bytes of a
 // UUID, or text. It returns false for what should be a UUID and is not.
 func Ruled(rule, value string) (string, bool) {
+	rule, ascii := strings.CutSuffix(rule, ",ascii-only")
+	of := func(c rune) bool { return !ascii || c < utf8.RuneSelf }
 	if strings.Contains(rule, "trim") {
-		value = strings.Trim(value, "\t\n\v\f\r ")
+		value = strings.TrimFunc(value, func(c rune) bool { return of(c) && unicode.Is(unicode.White_Space, c) })
 	}
 	if strings.Contains(rule, "lower") {
-		for c := 'A'; c <= 'Z'; c++ {
-			value = strings.ReplaceAll(value, string(c), string(c+'a'-'A'))
+		var lower strings.Builder
+		for len(value) > 0 {
+			c, n := utf8.DecodeRuneInString(value)
+			if of(c) && (n > 1 || c != utf8.RuneError) {
+				lower.WriteRune(unicode.ToLower(c))
+			} else {
+				lower.WriteString(value[:n])
+			}
+			value = value[n:]
 		}
+		value = lower.String()
 	}
 	switch {
 	case strings.HasSuffix(rule, "url"):

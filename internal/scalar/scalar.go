@@ -13,8 +13,8 @@ import (
 
 // Bool parses true or false in any case.
 func Bool(s string) (v, ok bool) {
-	v = strings.EqualFold(s, "true")
-	return v, v || strings.EqualFold(s, "false")
+	v = strings.ToLower(s) == "true"
+	return v, v || strings.ToLower(s) == "false"
 }
 
 // Float parses a decimal floating-point number, NaN or an infinity as

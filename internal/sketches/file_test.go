@@ -52,7 +52,7 @@ func samples(t testing.TB) map[string]*Sketch {
 		"integers": filled(Spec{Key: "user_id", Params: tiny}, filters.Facts{Key: integers, BuildID: [32]byte{1}}, keys.Int64s([]int64{1, 2, 2, -1})),
 		"ranges":   filled(Spec{Key: "user_id::int64", Weight: "bytes", Params: tiny, Ranges: true}, filters.Facts{Key: integers}, keys.Int64s([]int64{1, 2, 2, -1})),
 		"partial": filled(Spec{Key: "name", Params: tiny}, filters.Facts{
-			Key: []filters.KeyColumn{{Name: "name", Class: "bytes"}}, Rule: "lower", BuildID: [32]byte{2}, Partial: &filters.Partial{Of: 3, Held: []uint32{0, 2}},
+			Key: []filters.KeyColumn{{Name: "name", Class: "bytes"}}, Rule: "lower,ascii-only", BuildID: [32]byte{2}, Partial: &filters.Partial{Of: 3, Held: []uint32{0, 2}},
 		}, keys.Strings([]string{"Anna", "anna"})),
 		"empty": filled(Spec{Key: "a,b", Params: countmin.Params{Width: 1, Depth: 1}}, filters.Facts{Key: []filters.KeyColumn{{Name: "a", Class: "bytes"}, {Name: "b", Class: "bytes"}}}, keys.Columns(keys.Strings(nil), keys.Strings(nil))),
 	}

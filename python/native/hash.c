@@ -81,7 +81,20 @@ static const uint8_t *lowered(const uint8_t *p, size_t n, bj_scratch *room) {
     return room->data;
 }
 
+static int is_ascii(const uint8_t *p, size_t n) {
+    uint64_t high = 0;
+    for (; n >= 8; p += 8, n -= 8)
+        high |= bj_u64(p);
+    for (; n > 0; p++, n--)
+        high |= *p;
+    return (high & UINT64_C(0x8080808080808080)) == 0;
+}
+
 uint64_t bj_hash_text(const bj_set *s, const uint8_t *p, size_t n, bj_scratch *room, int *failed) {
+    if (s->rule & BJ_UNICODE && !is_ascii(p, n)) {
+        *failed = 2;
+        return 0;
+    }
     if (s->rule & BJ_TRIM) {
         while (n > 0 && is_space(p[0])) p++, n--;
         while (n > 0 && is_space(p[n - 1])) n--;

@@ -56,6 +56,8 @@ static int parse_rows(PyObject *o, void *out) {
 static PyObject *done(int ok) {
     if (!ok)
         return PyErr_NoMemory();
+    if (ok < 0)
+        return PyErr_Format(PyExc_NotImplementedError, "text beyond ASCII under a rule of Unicode");
     Py_RETURN_NONE;
 }
 

@@ -38,7 +38,7 @@ int bj_cpu(void);
 
 enum { BJ_BLOOM256 = 1, BJ_BLOOM512 = 2, BJ_EXACT = 3 };
 enum { BJ_XXH3 = 1, BJ_XXH64 = 2 };
-enum { BJ_TRIM = 1, BJ_LOWER = 2 };
+enum { BJ_TRIM = 1, BJ_LOWER = 2, BJ_UNICODE = 32 };
 
 typedef struct {
     int kind;
@@ -66,7 +66,8 @@ typedef struct { uint8_t *data; size_t size; } bj_scratch;
 void bj_free(bj_scratch *room);
 
 /* bj_hash_text returns the hash of a text or binary value under the set's rule.
- * It sets *failed if there is no memory for a long value. */
+ * It sets *failed to 1 if there is no memory for a long value, and to 2 if the value
+ * is not ASCII and the rule is of Unicode: only the command has the tables. */
 uint64_t bj_hash_text(const bj_set *s, const uint8_t *p, size_t n, bj_scratch *room, int *failed);
 
 uint64_t bj_xxh3(const uint8_t *p, size_t n, uint64_t seed);
@@ -147,7 +148,8 @@ typedef struct {
 
 void bj_probe_ints(const bj_set *s, const bj_rows *r, const uint8_t *values, int width, int is_signed);
 
-/* These return 0 if there is no memory for a long value under a rule. */
+/* These return 1, or, under a rule, 0 if there is no memory for a long value, and -1 if
+ * a value needs the command; see bj_hash_text. */
 int bj_probe_offsets(const bj_set *s, const bj_rows *r, const uint8_t *offsets, int width, const uint8_t *data);
 int bj_probe_fixed(const bj_set *s, const bj_rows *r, const uint8_t *data, size_t width);
 int bj_probe_views(const bj_set *s, const bj_rows *r, const uint8_t *views, const uint8_t *const *buffers);

@@ -96,7 +96,7 @@ typedef struct {
         store(r, from, n, found);                                                               \
     }                                                                                           \
     bj_free(&room);                                                                             \
-    return !failed
+    return 1 - failed
 
 BJ_INLINE value between32(const uint8_t *offsets, const uint8_t *data, int64_t row) {
     uint32_t from = bj_u32(offsets + 4 * row), to = bj_u32(offsets + 4 * row + 4);

@@ -17,7 +17,7 @@ from bloomjoin import _native, _process, _zstd
 from bloomjoin._broken import Broken
 from bloomjoin._errors import DataError
 from bloomjoin._filter import Filter
-from bloomjoin._format import COUNTING, Header, read_header
+from bloomjoin._format import COUNTING, UNICODE, Header, read_header
 from bloomjoin._payload import read_payload
 from bloomjoin._sections import xxh3
 
@@ -50,7 +50,10 @@ def go_string(s: str) -> str:
 
 def describe(content: bytes, header: Header) -> str:
     """Return the text that lies beside a golden file."""
-    rules = "".join("+" + ",".join(header.rules) for _ in header.rules[:1])
+    names = [name for name in header.rules if name != "ascii-only"]
+    if header.rule & UNICODE:
+        names.append("unicode-15.0")
+    rules = "".join("+" + ",".join(names) for _ in names[:1])
     lines = [
         f"kind {'exact' if header.exact else KINDS[header.kind]}",
         f"want {KINDS[header.wanted]}",

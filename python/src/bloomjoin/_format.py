@@ -38,8 +38,18 @@ KINDS: dict[int, Literal["bloom", "exact", "counting"]] = {
 }
 _NAMES = {BLOOM: "Bloom filter", COUNTING: "counting filter"}
 RULES = ("trim", "lower", "uuid", "url", "url-host")
+# Without the bit UNICODE, trim and lower are of ASCII, as in filters of earlier versions.
+TRIM_LOWER, UNICODE = 3, 1 << 5
 _UUID, _HOST = 1 << 2, 1 << 4
 URLS = 1 << 3 | _HOST
+
+
+def rule_names(rule: int) -> tuple[str, ...]:
+    """Return the names of the steps of a rule, as ``--normalize`` wants them."""
+    names = [name for i, name in enumerate(RULES) if rule >> i & 1]
+    if rule & TRIM_LOWER and not rule & UNICODE:
+        names.append("ascii-only")
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +119,7 @@ class Header:
     @property
     def rules(self) -> tuple[str, ...]:
         """The names of the steps of the rule."""
-        return tuple(name for i, name in enumerate(RULES) if self.rule >> i & 1)
+        return rule_names(self.rule)
 
     @property
     def payload_bytes(self) -> int:
@@ -379,20 +389,21 @@ class _Fields:
             b.end()
             if self.rule == 0:
                 raise Broken("section rule: says nothing")
-            if self.rule >> len(RULES):
+            if self.rule >> len(RULES) + 1:
                 raise Broken(f"section rule: unknown steps: {self.rule:#x}", newer=True)
             self._check_rule()
 
     def _check_rule(self) -> None:
         classes = [column.key_class for column in self.key]
-        if (self.rule & (_UUID | URLS)).bit_count() > 1:
+        alone = self.rule & UNICODE and not self.rule & TRIM_LOWER
+        if alone or (self.rule & (_UUID | URLS)).bit_count() > 1:
             raise unlike("rule", "some of " + ",".join(RULES), f"{self.rule:#x}")
         if self.rule & _HOST and len(classes) != 1:
             raise unlike("key under the rule url-host", "one column", len(classes))
         to_uuid = bool(self.rule & _UUID)
         want = "fixed[16]" if to_uuid else "bytes"
         if want not in classes or (to_uuid and "bytes" in classes):
-            names = ",".join(name for i, name in enumerate(RULES) if self.rule >> i & 1)
+            names = ",".join(rule_names(self.rule))
             raise unlike(
                 f"key under the rule {names}", f"a column of class {want}", ", ".join(classes)
             )

@@ -4,7 +4,8 @@ A set is (kind, address, second address, blocks, hash, seed, rule, portable):
 kind 1 and 2 are Bloom filters with blocks of 256 and 512 bits, whose second address
 is that of an index of hashes that do not pass, or 0; kind 3 is an exact set, whose
 addresses are those of the indexes of the natural and of the negative numbers. Rule
-has the bits trim and lower. With portable, only portable code runs.
+has the bits trim, lower and Unicode; under the last, probes of text beyond ASCII raise
+NotImplementedError. With portable, only portable code runs.
 
 Rows are (number, address of the validity bitmap or 0, its offset in bits, address
 of the results). The results are a bitmap without offset; NULL rows are 0 there.

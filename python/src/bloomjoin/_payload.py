@@ -21,7 +21,7 @@ import pyarrow as pa
 from bloomjoin import _native
 from bloomjoin._broken import Broken, unlike
 from bloomjoin._chunks import Chunk
-from bloomjoin._format import COUNTING, Exceptions, Header
+from bloomjoin._format import COUNTING, TRIM_LOWER, UNICODE, Exceptions, Header
 from bloomjoin._zstd import unpack
 
 _FLAT, _TABLE = 1, 2
@@ -55,7 +55,7 @@ class Payload:
             self.blocks,
             self.hash,
             self.seed,
-            self.rule & 3,
+            self.rule & (TRIM_LOWER | UNICODE),
             portable,
         )
 
