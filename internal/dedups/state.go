@@ -141,11 +141,11 @@ func (s *State) Agree(options string) error {
 	if s.Options == options {
 		return nil
 	}
-	more := ""
+	e := faults.Of(cause.State, faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options))
 	if strings.Contains(options, ",unicode-") {
-		more = "; where an earlier version wrote it, append ,ascii-only to {Normalize}"
+		return e.WithHint("give the same options, or another {State}; where an earlier version wrote it, append ,ascii-only to {Normalize}")
 	}
-	return faults.Of(cause.State, faults.Mismatch(fault.At{File: s.name}, "options of the state", s.Options, options)).WithHint("give the same options, or another {State}%s", more)
+	return e.WithHint("give the same options, or another {State}")
 }
 
 // Digest identifies what was committed last; it is empty if nothing was.

@@ -1,4 +1,4 @@
-"""--normalize against DuckDB: trim and lower of ASCII, and its cast to UUID, over random strings."""
+"""--normalize against DuckDB: trim and lower of Unicode and of ASCII, and its cast to UUID, over random strings."""
 
 import random
 import types
@@ -11,16 +11,19 @@ from keys import keycases, keys
 
 TYPES = ("semi", "anti", "inner", "left", "right", "full")
 SPACE = "chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || ' '"
+# DuckDB's trim without a list leaves what is not a space separator.
+WIDE = " || ".join([SPACE, *(f"chr({c})" for c in (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))])
 UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def sql(rule, column):
     """What a rule makes of a column, in DuckDB. Its cast knows no urn:uuid:."""
     e = column
+    ascii_only = "ascii-only" in rule
     if "trim" in rule:
-        e = f"trim({e}, {SPACE})"
+        e = f"trim({e}, {SPACE if ascii_only else WIDE})"
     if "lower" in rule:
-        e = f"translate({e}, '{UPPER}', '{UPPER.lower()}')"
+        e = f"translate({e}, '{UPPER}', '{UPPER.lower()}')" if ascii_only else f"lower({e})"
     if "uuid" in rule:
         e = f"try_cast(regexp_replace({e}, '^urn:uuid:', '', 'i') as uuid)"
     return e
@@ -28,13 +31,13 @@ def sql(rule, column):
 
 def words(rng, n, nulls=0.1):
     """Strings that are equal to others, or nearly, under some rule."""
-    spaces = ["", "", "", " ", "\t", "\r\n", "\v\f ", "\u00a0"]
+    spaces = ["", "", "", " ", "\t", "\r\n", "\v\f ", "\u00a0", "\u2003\u0085"]
     out = []
     for _ in range(n):
         if rng.random() < nulls:
             out.append(None)
             continue
-        core = rng.choice(["", "a", "A", "anna", "ANNA", "Anna B", "ä", "Ä", "ß", "K", "\u212a", "İ", "i", "é"])
+        core = rng.choice(["", "a", "A", "anna", "ANNA", "Anna B", "ä", "Ä", "ß", "K", "\u212a", "İ", "i", "é", "É", "ẞ", "ΟΔΟΣ", "οδοσ", "οδος", "Ⱥ", "ⱥ"])
         if rng.random() < 0.6:
             core = str(uuid.UUID(int=rng.randrange(6) * 0xABCDEF0123456789ABCDEF))
             bare = core.replace("-", "")
@@ -119,8 +122,21 @@ def uuid_column(t):
     t.equal("IDs of UUIDs", keys.rows(tables.read(other)), keys.ordered(want))
 
 
+def characters(t):
+    """lower of each character against DuckDB's; its trim removes fewer."""
+    log, ids, out = t.path("log.parquet"), t.path("ids.parquet"), t.path("out.parquet")
+    every = "from range(1, 1114112) r(i) where i not between 55296 and 57343"
+    tables.sql(f"copy (select i as l, 'x' || chr(i::integer) as k {every}) to '{log}' (format parquet)")
+    tables.sql(f"copy (select i as r, lower('x' || chr(i::integer)) as u {every} and lower(chr(i::integer)) <> chr(i::integer)) to '{ids}' (format parquet)")
+    t.run("join", "--ids", ids, "--on", "k=u", "--normalize", "lower", "--type", "inner", "-o", out, log)
+    want = tables.sql(f"select l, r from '{log}', '{ids}' where lower(k) = lower(u)")
+    t.ok("1433 letters have a lower case", len({r for _, r in want}) == 1433, f"{len(want)} pairs")
+    t.equal("pairs", sorted((row["l"], row["r"]) for row in tables.read(out).to_pylist()), sorted(want))
+
+
 def run(t, _repository):
-    for rule in ("trim", "lower", "trim,lower", "trim,uuid", "lower,trim,uuid"):
+    for rule in ("trim", "lower", "trim,lower", "trim,uuid", "lower,trim,uuid", "trim,lower,ascii-only"):
         for form in FORMS:
             t.group(f"normalize {rule}, {form}", joins, rule, form)
     t.group("normalize uuid column", uuid_column)
+    t.group("normalize all characters", characters)
