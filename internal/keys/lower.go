@@ -53,9 +53,6 @@ const blanks = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u200
 
 // over returns the rule for a text: that of ASCII, where it has nothing else, is faster.
 func (r Rule) over(text []byte) Rule {
-	if r&Unicode == 0 {
-		return r
-	}
 	var high uint64
 	for ; len(text) >= 8; text = text[8:] {
 		high |= binary.LittleEndian.Uint64(text)

@@ -199,7 +199,9 @@ func (r Rule) Accepts(value string) bool {
 // apply normalises a value in place, or, under URL, URLHost and Unicode, in room, and returns
 // the result. ok is false if the value cannot be an ID.
 func (r Rule) apply(b, room []byte) ([]byte, bool) {
-	r = r.over(b)
+	if r&Unicode != 0 {
+		r = r.over(b)
+	}
 	switch {
 	case r&Trim == 0:
 	case r&Unicode != 0:
@@ -215,10 +217,8 @@ func (r Rule) apply(b, room []byte) ([]byte, bool) {
 		b = appendLower(room[:0], b)
 		room = b[len(b):]
 	default:
-		for i, c := range b {
-			if c-'A' < 26 {
-				b[i] = c | 0x20
-			}
+		for i, c := range b { // without a branch, since case is hard to predict
+			b[i] = c | byte((int(c-'A')-26)>>8)&0x20
 		}
 	}
 	switch {
