@@ -217,8 +217,10 @@ func (r Rule) apply(b, room []byte) ([]byte, bool) {
 		b = appendLower(room[:0], b)
 		room = b[len(b):]
 	default:
-		for i, c := range b { // without a branch, since case is hard to predict
-			b[i] = c | byte((int(c-'A')-26)>>8)&0x20
+		for i, c := range b {
+			if c-'A' < 26 {
+				b[i] = c | 0x20
+			}
 		}
 	}
 	switch {
