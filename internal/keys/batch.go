@@ -294,7 +294,10 @@ func (b *Batch) raise(i, n int) {
 // normalise applies a rule to keys of one string column; data must belong to the
 // batch. Keys that become void leave Rows.
 func (b *Batch) normalise(r Rule) {
-	out, r := b.data[:0], r.over(b.data) // in place, where keys do not grow
+	if r&Unicode != 0 {
+		r = r.over(b.data)
+	}
+	out := b.data[:0] // in place, where keys do not grow
 	grows := r&(urlRules|Unicode) != 0
 	if grows {
 		out = b.spare[:0]

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,23 +199,15 @@ func (r Rule) Accepts(value string) bool {
 // the result. ok is false if the value cannot be an ID.
 func (r Rule) apply(b, room []byte) ([]byte, bool) {
 	if r&Unicode != 0 {
-		r = r.over(b)
+		b, room = r.wide(b, room) // what follows changes nothing in it
 	}
-	switch {
-	case r&Trim == 0:
-	case r&Unicode != 0:
-		b = bytes.Trim(b, blanks)
-	default:
+	if r&Trim != 0 {
 		b = trimmed(b)
 	}
-	switch {
-	case r&UUID != 0:
-		return uuid(b) // UUID digits have no case, so Lower has no effect
-	case r&Lower == 0:
-	case r&Unicode != 0:
-		b = appendLower(room[:0], b)
-		room = b[len(b):]
-	default:
+	if r&UUID != 0 {
+		return uuid(b)
+	}
+	if r&Lower != 0 {
 		for i, c := range b {
 			if c-'A' < 26 {
 				b[i] = c | 0x20
