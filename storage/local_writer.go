@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,28 +87,38 @@ func (w *localWriter) Rest() error {
 
 // Commit implements [Writer].
 func (w *localWriter) Commit(replace bool) error {
-	settle, err := w.CommitLater(replace)
+	_, settle, err := w.CommitOver(replace, "")
 	if err != nil {
 		return err
 	}
 	return settle()
 }
 
-// CommitLater is Commit, but the name is sure to survive a crash only after settle. One call of
-// settle is enough for all files in a directory.
-func (w *localWriter) CommitLater(replace bool) (settle func() error, err error) {
+// CommitOver is Commit that replaces only a file with the identity over, unless that is empty. It
+// compares them first, but not in one step with the renaming. The name is sure to survive a crash
+// only after settle. One call of settle is enough for all files in a directory.
+func (w *localWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
 	if err := w.Rest(); err != nil {
-		return nil, err
+		return "", nil, err
+	}
+	info, err := os.Lstat(w.f.Name())
+	if err != nil {
+		return "", nil, err
+	}
+	if replace && over != "" {
+		if was, err := os.Lstat(w.final); err != nil || identityOf(was) != over {
+			return "", nil, cmp.Or(err, changed(w.final))
+		}
 	}
 	publish := linkNew
 	if replace {
 		publish = os.Rename
 	}
 	if err := publish(w.f.Name(), w.final); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	w.done = true
-	return func() error { return syncDir(filepath.Dir(w.final)) }, nil
+	return identityOf(info), func() error { return syncDir(filepath.Dir(w.final)) }, nil
 }
 
 // linkNew renames the file tmp, and fails if the name is taken, which os.Rename

@@ -219,22 +219,32 @@ type memoryWriter struct {
 }
 
 func (w *memoryWriter) Commit(replace bool) error {
+	_, _, err := w.CommitOver(replace, "")
+	return err
+}
+
+// CommitOver is Commit that replaces only an object with the identity over, unless that is empty.
+// It returns the new identity; there is nothing to settle.
+func (w *memoryWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
-	_, there := w.m.objects[w.name]
+	was, there := w.m.objects[w.name]
 	switch {
 	case w.ended:
-		return fmt.Errorf("%s: %w", w.name, fs.ErrClosed)
+		return "", nil, fmt.Errorf("%s: %w", w.name, fs.ErrClosed)
 	case there && !replace:
-		return fmt.Errorf("%s: %w", w.name, fs.ErrExist)
+		return "", nil, fmt.Errorf("%s: %w", w.name, fs.ErrExist)
+	case replace && over != "" && was.id != over:
+		return "", nil, changed(w.name)
 	case !there:
 		i, _ := slices.BinarySearch(w.m.names, w.name)
 		w.m.names = slices.Insert(w.m.names, i, w.name)
 	}
 	w.ended = true
 	w.m.versions++
-	w.m.objects[w.name] = version{w.Bytes(), strconv.Itoa(w.m.versions), time.Now()}
-	return nil
+	identity = strconv.Itoa(w.m.versions)
+	w.m.objects[w.name] = version{w.Bytes(), identity, time.Now()}
+	return identity, nil, nil
 }
 
 func (w *memoryWriter) Abort() error {

@@ -18,16 +18,18 @@ func Rest(r any) error {
 	return nil
 }
 
-// CommitLater is [storage.Writer.Commit], after which the name may need a call of settle to
-// be durable, for a storage that settles all names of a directory at once. A nil settle has
-// nothing to do.
-func CommitLater(w storage.Writer, replace bool) (settle func() error, err error) {
+// CommitOver is [storage.Writer.Commit] that replaces only an object with the identity over,
+// unless that is empty; if there is another or none, the error wraps [storage.ErrChanged] or
+// [fs.ErrNotExist]. It returns the identity of what it wrote, if that is known. The name may need
+// a call of settle to be durable, for a storage that settles all names of a directory at once.
+// A nil settle has nothing to do.
+func CommitOver(w storage.Writer, replace bool, over string) (identity string, settle func() error, err error) {
 	if w, ok := w.(interface {
-		CommitLater(replace bool) (settle func() error, err error)
+		CommitOver(replace bool, over string) (identity string, settle func() error, err error)
 	}); ok {
-		return w.CommitLater(replace)
+		return w.CommitOver(replace, over)
 	}
-	return nil, w.Commit(replace)
+	return "", nil, w.Commit(replace)
 }
 
 // Prefetch calls [storage.Prefetcher.Prefetch] if r has that method.

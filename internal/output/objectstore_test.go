@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -185,6 +186,13 @@ func (w dyingWriter) Commit(replace bool) error {
 		return err
 	}
 	return w.Writer.Commit(replace)
+}
+
+func (w dyingWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
+	if err := w.of.alive(); err != nil {
+		return "", nil, err
+	}
+	return objects.CommitOver(w.Writer, replace, over)
 }
 
 // Workers killed between any two requests leave an output directory that is not

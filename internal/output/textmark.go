@@ -90,7 +90,7 @@ func (o Destination) markOfText(ctx context.Context, name string) (textMark, err
 	if err != nil || m.Version == 0 {
 		return m, err
 	}
-	sum, err := publish.SumOf(ctx, o.Store, name)
+	sum, _, err := publish.SumOf(ctx, o.Store, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return textMark{}, nil

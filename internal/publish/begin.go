@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Run is what a worker has to do in a directory.
@@ -338,18 +339,16 @@ type Target struct {
 	Input string // Rel of the (first) input that its rows come from
 }
 
-// place returns the markers of the files that will be replaced, or an error if a target
-// may not be written.
-func (r *Run) place(ctx context.Context, l *listing, targets []Target) (seen map[string]string, err error) {
+// place returns the files that will be replaced, or an error if a target may not be written.
+func (r *Run) place(ctx context.Context, l *listing, targets []Target) (seen map[string]storage.Object, err error) {
 	p := placement{run: r, listing: l}
-	seen = map[string]string{}
+	seen = map[string]storage.Object{}
 	for _, t := range targets {
-		marker, ok, err := p.target(ctx, t)
-		if err != nil {
+		if err := p.target(ctx, t); err != nil {
 			return nil, err
 		}
-		if ok {
-			seen[t.Name] = marker
+		if o, ok := l.objects[t.Name]; ok {
+			seen[t.Name] = o
 		}
 	}
 	return seen, nil
@@ -394,44 +393,42 @@ func (l *listing) planned(ctx context.Context, is func(*Part) bool) (map[string]
 	return names, nil
 }
 
-// target returns an error if the target may not be written, and else the marker of the
-// file that it replaces. ok is false if there is no such file.
-func (p *placement) target(ctx context.Context, t Target) (marker string, ok bool, err error) {
+// target returns an error if the target may not be written.
+func (p *placement) target(ctx context.Context, t Target) error {
 	d := p.run.dir
 	if !localName(t.Name) {
-		return "", false, fmt.Errorf("%s: the output of %s would be %q, outside the directory (name the input by a path without ..)", d.Name, t.Input, t.Name)
+		return fmt.Errorf("%s: the output of %s would be %q, outside the directory (name the input by a path without ..)", d.Name, t.Input, t.Name)
 	}
 	if err := p.listing.way(t.Name); err != nil {
-		return "", false, fmt.Errorf("%s: %w: %w, where the output of %s belongs (remove it, or write to another directory)", d.Name, ErrExists, err, t.Input)
+		return fmt.Errorf("%s: %w: %w, where the output of %s belongs (remove it, or write to another directory)", d.Name, ErrExists, err, t.Input)
 	}
 	if _, ok := p.listing.objects[t.Name]; !ok {
-		return "", false, nil
+		return nil
 	}
 	if err := p.read(ctx); err != nil {
-		return "", false, err
+		return err
 	}
 	marker, table, err := d.Marker(ctx, d.path(t.Name))
 	if err != nil {
-		return "", false, err
+		return err
 	}
 	other := p.otherInput(t)
 	switch {
 	case other != "" && p.state.Generation != p.run.task.Generation && p.run.Does(other):
-		err = p.run.disputed() // another run has committed since
+		return p.run.disputed() // another run has committed since
 	case other != "":
-		err = faults.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
+		return faults.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
 	case !d.Force && p.foreign(t):
-		err = d.foreign(t.Name)
+		return d.foreign(t.Name)
 	case d.Known() && marker == d.Mark():
-		return marker, true, nil
+		return nil
 	case p.state.file(t.Name) == nil && !p.planned[t.Name] && !p.listing.unsettled(p.state, t.Name):
-		err = faults.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
+		return faults.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
 	case !table || d.Force || marker != "":
-		return marker, true, nil
-	default: // a table of another program
-		err = faults.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
+		return nil
 	}
-	return "", false, err
+	// a table of another program
+	return faults.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
 }
 
 // foreign reports whether a target is in the state with other options, or with other IDs

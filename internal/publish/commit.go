@@ -237,11 +237,11 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) e
 	if err != nil {
 		return err
 	}
-	if err := d.present(ctx, l, r.files, run == nil); err != nil {
+	s, err := l.state(ctx) // before what is listed counts
+	if err != nil {
 		return err
 	}
-	s, err := l.state(ctx)
-	if err != nil {
+	if err := d.present(ctx, l, r.files, run == nil); err != nil {
 		return err
 	}
 	if err := r.required(s); err != nil {

@@ -101,7 +101,7 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 
 // named reads parts that stand elsewhere, in place of those beside the directory.
 func (l *listing) named(ctx context.Context, names []string) error {
-	l.parts = nil
+	l.parts, l.elsewhere = nil, true
 	for _, name := range names {
 		p := parsePartName(path.Base(name))
 		if p == nil {

@@ -120,6 +120,8 @@ type listing struct {
 	copied  bool                      // the copy of the state is of this generation
 	plans   []string                  // names
 	parts   []*partName
+	// elsewhere says that the parts are of other directories, from which the data was copied.
+	elsewhere bool
 }
 
 // look lists the directory and its manifests. These are read where they are needed: a
@@ -249,7 +251,7 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 	sum, known := d.sums[version]
 	if !known || obj.Identity == "" {
 		var err error
-		sum, err = SumOf(ctx, d.Store, d.path(f.Name))
+		sum, _, err = SumOf(ctx, d.Store, d.path(f.Name))
 		switch { // another run may be about to replace it
 		case errors.Is(err, fs.ErrNotExist):
 			return "missing", nil
@@ -269,27 +271,27 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 	return "", nil
 }
 
-// SumOf returns the checksum of a file.
-func SumOf(ctx context.Context, store storage.Source, name string) (_ string, err error) {
+// SumOf returns the checksum of a file, and its identity.
+func SumOf(ctx context.Context, store storage.Source, name string) (sum, identity string, err error) {
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	h := xxh3.New()
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, min(1<<20, src.Object().Size))
 	for at, size := int64(0), src.Object().Size; at < size; {
 		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if n == 0 && err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
+			return "", "", fmt.Errorf("%s: %w", name, err)
 		}
 		if err := stopped.Err(ctx); err != nil {
-			return "", err
+			return "", "", err
 		}
 		h.Write(buf[:n])
 		at += int64(n)
 	}
-	return Sum(h), nil
+	return Sum(h), src.Object().Identity, nil
 }
 
 // Sum returns a checksum as manifests have it.

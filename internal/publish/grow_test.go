@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -217,6 +218,13 @@ func (w mortalWriter) Commit(replace bool) error {
 		return err
 	}
 	return w.Writer.Commit(replace)
+}
+
+func (w mortalWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
+	if err := w.of.dies(); err != nil {
+		return "", nil, err
+	}
+	return objects.CommitOver(w.Writer, replace, over)
 }
 
 // TestKilledGrowth: a run that is killed between any two requests and then run again leaves

@@ -42,12 +42,7 @@ func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, set
 		if part == nil {
 			return "", false, nil // it has been committed meanwhile
 		}
-		for _, f := range part.Files {
-			busy[partitionOf(f.Name)] = true
-		}
-		for _, input := range part.Task.Remove {
-			busy[partitionOf(input)] = true
-		}
+		part.busy(busy)
 	}
 	if wrong, err := d.incomplete(ctx, l, s, busy); err != nil {
 		return "", false, err
@@ -72,6 +67,19 @@ func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, set
 		settled = false
 	}
 	return noSuccessReason, settled, nil
+}
+
+// busy adds the partitions that a run changes; p may be nil.
+func (p *Part) busy(partitions map[string]bool) {
+	if p == nil {
+		return
+	}
+	for _, f := range p.Files {
+		partitions[partitionOf(f.Name)] = true
+	}
+	for _, input := range p.Task.Remove {
+		partitions[partitionOf(input)] = true
+	}
 }
 
 // tidy does what commits that were cut short have left undone: it removes files that the

@@ -26,7 +26,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
-	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -99,27 +98,17 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 // Commit makes a file visible, or drops it. If another file has appeared
 // meanwhile, it is replaced if replace is true; otherwise Commit succeeds if the same run and
 // worker wrote that file.
-func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) error {
-	settle, err := o.commitLater(ctx, name, file, replace)
-	if err != nil || settle == nil {
-		return err
-	}
-	return settle()
-}
-
-// commitLater is Commit with [objects.CommitLater].
-func (o *Owner) commitLater(ctx context.Context, name string, file storage.Writer, replace bool) (settle func() error, err error) {
+func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) (err error) {
 	defer func() { err = errors.Join(err, file.Abort()) }()
-	settle, err = objects.CommitLater(file, replace)
-	if errors.Is(err, fs.ErrExist) {
+	if err = file.Commit(replace); errors.Is(err, fs.ErrExist) {
 		switch rival := o.Compare(ctx, name); {
 		case errors.Is(rival, ErrDone):
-			return nil, nil
+			return nil
 		case rival != nil:
-			return nil, rival
+			return rival
 		}
 	}
-	return settle, err
+	return err
 }
 
 // CheckTypes returns an error that wraps ErrExists if the existing output has another type

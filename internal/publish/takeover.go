@@ -142,18 +142,12 @@ func (w *Writer) withdraw(ctx context.Context) error {
 		return err
 	}
 	for _, t := range w.targets {
-		o, ok := l.objects[t.Name]
-		if !ok || planned[t.Name] || s.file(t.Name) != nil || o.Type != 0 {
+		wrote := w.wrote[t.Name]
+		if wrote == "" || planned[t.Name] || s.file(t.Name) != nil {
 			continue
 		}
-		marker, _, err := d.Marker(ctx, d.path(t.Name))
-		if err != nil {
+		if err := d.removeObject(ctx, storage.Object{Name: d.path(t.Name), Identity: wrote}); err != nil {
 			return err
-		}
-		if d.Known() && marker == d.Mark() {
-			if err := d.removeObject(ctx, storage.Object{Name: d.path(t.Name), Identity: o.Identity}); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

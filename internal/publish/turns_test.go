@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -128,6 +129,13 @@ func (w turningWriter) Commit(replace bool) error {
 		return err
 	}
 	return w.Writer.Commit(replace)
+}
+
+func (w turningWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
+	if err := w.of.turn(fmt.Sprintf("write %s %t %s", w.name, replace, over)); err != nil {
+		return "", nil, err
+	}
+	return objects.CommitOver(w.Writer, replace, over)
 }
 
 // story returns the requests that were made, for a failure.

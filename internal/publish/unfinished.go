@@ -16,12 +16,16 @@ func (d *Dir) Unfinished(ctx context.Context) (string, error) {
 	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 && l.newest == 0 {
 		return "", err
 	}
-	_, err := d.Store.Stat(ctx, d.path(Success))
+	why, err := l.unfinished(ctx)
+	if why != "" && len(l.parts) > 0 || err != nil { // one that a run was about to write may stand there
+		return why, err
+	}
+	_, err = d.Store.Stat(ctx, d.path(Success))
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	if why, err := l.unfinished(ctx); why != "" || err != nil || l.newest == 0 {
-		return why, err
+	if why != "" || l.newest == 0 {
+		return why, nil
 	}
 	if err := l.tree(ctx); err != nil { // of a run that has been committed, but for _SUCCESS
 		return "", err
@@ -36,11 +40,17 @@ func (d *Dir) Unfinished(ctx context.Context) (string, error) {
 // Finished reports whether the deepest name=value directory that holds a file of the
 // directory is marked as complete, though others may not be.
 func (d *Dir) Finished(ctx context.Context, file string) bool {
-	p := partitionOf(file)
-	if p == "" {
+	l, p, busy := &listing{dir: d}, partitionOf(file), map[string]bool{"": true}
+	err := l.manifests(ctx)
+	for _, of := range l.parts {
+		part, failed := l.load(ctx, of)
+		err = cmp.Or(err, failed)
+		part.busy(busy)
+	}
+	if err != nil || busy[p] {
 		return false
 	}
-	_, err := d.Store.Stat(ctx, d.path(p+"/"+Success))
+	_, err = d.Store.Stat(ctx, d.path(p+"/"+Success))
 	return err == nil
 }
 

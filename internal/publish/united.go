@@ -118,23 +118,25 @@ func (d *Dir) covered(u *mergedParts) error {
 	return nil
 }
 
-// present returns an error unless files are there and whole, as far as can be seen
-// without reading them.
+// present returns an error unless files are there as they were written.
 func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool) error {
 	for i := range files {
 		f := &files[i]
 		at := fault.At{File: d.path(f.Name)}
 		const again = "run the worker that wrote it again"
-		obj, ok := l.objects[f.Name]
-		switch {
-		case !ok:
-			return fmt.Errorf("%w%w", faults.Of(cause.Workers, faults.Mismatch(at, "the file", "what a worker has written", "nothing")).WithHint(again), quiet.Error{Err: errMissing})
-		case obj.Type != 0:
-			return faults.Of(cause.Workers, faults.Mismatch(at, "the file", "a regular file", obj.Type.String())).WithHint(again)
-		case obj.Size != f.Bytes:
-			return faults.Of(cause.Workers, faults.Mismatch(at, "bytes", fmt.Sprint(f.Bytes), fmt.Sprint(obj.Size))).WithHint(again)
+		written := *f
+		if l.elsewhere {
+			written.Sum = "" // copies have other identities, and are not read
 		}
-		f.Modified, f.Identity = millis(obj.ModTime), obj.Identity
+		switch trouble, err := d.trouble(ctx, l, &written); {
+		case err != nil:
+			return err
+		case trouble == "missing":
+			return fmt.Errorf("%w%w", faults.Of(cause.Workers, faults.Mismatch(at, "the file", "what a worker has written", "nothing")).WithHint(again), quiet.Error{Err: errMissing})
+		case trouble != "":
+			return faults.Of(cause.Workers, faults.Mismatch(at, "the file", "what a worker has written", "one that is "+trouble)).WithHint(again)
+		}
+		f.Modified, f.Identity = millis(l.objects[f.Name].ModTime), l.objects[f.Name].Identity
 		if !verify {
 			continue
 		}

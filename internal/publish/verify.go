@@ -65,7 +65,7 @@ func (d *Dir) verify(ctx context.Context, l *listing, f *File, sums bool) (strin
 	case !sums:
 		return "", nil
 	}
-	sum, err := SumOf(ctx, d.Store, d.path(f.Name))
+	sum, _, err := SumOf(ctx, d.Store, d.path(f.Name))
 	if err != nil {
 		return "", err
 	}

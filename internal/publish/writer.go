@@ -39,18 +39,19 @@ type Writer struct {
 	held    []staged       // to become visible all together
 	waiting errgroup.Group // calls that wait for the disk or the store
 	failed  atomic.Pointer[error]
-	seen    map[string]string
-	mu      sync.Mutex              // for the next two
-	intent  string                  // identity of the part as begin wrote it
-	settle  map[string]func() error // what makes the names in each directory durable
-	swaps   map[string]bool         // partitions in which files are replaced
+	seen    map[string]storage.Object // targets that were there when the writer began
+	mu      sync.Mutex                // for the next three
+	intent  string                    // identity of the part as begin wrote it
+	settle  map[string]func() error   // what makes the names in each directory durable
+	wrote   map[string]string         // identities of the files that are visible
+	swaps   map[string]bool           // partitions in which files are replaced
 	begun   bool
 	changed bool // a file was published, or there was a part of an earlier attempt
 }
 
 // staged is a complete file that is not visible yet.
 type staged struct {
-	name string
+	File
 	file storage.Writer
 }
 
@@ -58,7 +59,7 @@ type staged struct {
 // visible at the end, and until then nothing in the directory is changed. The caller
 // calls [Writer.End] in any case.
 func (r *Run) NewWriter(targets []Target, hold bool) *Writer {
-	w := &Writer{run: r, targets: targets, hold: hold, settle: map[string]func() error{}}
+	w := &Writer{run: r, targets: targets, hold: hold, settle: map[string]func() error{}, wrote: map[string]string{}}
 	w.waiting.SetLimit(cmp.Or(r.dir.AtOnce, 8))
 	return w
 }
@@ -73,7 +74,7 @@ func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error
 // in the background; a later call returns the error.
 func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 	partition := partitionOf(f.Name)
-	if !w.hold && len(w.held) > 0 && partitionOf(w.held[0].name) != partition {
+	if !w.hold && len(w.held) > 0 && partitionOf(w.held[0].Name) != partition {
 		if err := w.publish(ctx); err != nil { // the partition before is complete
 			return errors.Join(err, file.Abort())
 		}
@@ -82,7 +83,7 @@ func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 		return errors.Join(*err, file.Abort())
 	}
 	w.files = append(w.files, f)
-	s := staged{f.Name, file}
+	s := staged{f, file}
 	if !w.hold {
 		if err := w.begin(ctx); err != nil {
 			return errors.Join(err, file.Abort())
@@ -135,8 +136,9 @@ func (w *Writer) later(f func() error) {
 	}
 }
 
-// commit makes one file visible, or drops it. It replaces an earlier attempt of this run and
-// what was to be replaced when the writer began, but nothing that another run wrote meanwhile.
+// commit makes one file visible, or drops it. It replaces what was there when the writer began,
+// but nothing that another run wrote meanwhile. A file that is there by now and has the same bytes
+// is that of another attempt, and stays.
 func (w *Writer) commit(ctx context.Context, s staged) (err error) {
 	defer func() { err = errors.Join(err, s.file.Abort()) }()
 	if w.failed.Load() != nil {
@@ -145,22 +147,33 @@ func (w *Writer) commit(ctx context.Context, s staged) (err error) {
 	if err := objects.Rest(s.file); err != nil { // the slow part, before the question whose place this is
 		return err
 	}
-	d, name := w.run.dir, w.run.dir.path(s.name)
 	if err := w.undisputed(ctx); err != nil {
 		return err
 	}
-	marker, _, err := d.Marker(ctx, name)
+	before, there := w.seen[s.Name]
+	identity, settle, err := objects.CommitOver(s.file, there, before.Identity)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrChanged) {
+		d, name := w.run.dir, w.run.dir.path(s.Name)
+		sum, now, failed := SumOf(ctx, d.Store, name)
+		if failed != nil || sum != s.Sum {
+			if own := d.Compare(ctx, name); own == nil || errors.Is(own, ErrDone) {
+				return w.run.disputed()
+			} else {
+				return own
+			}
+		}
+		identity, err = now, nil
+	}
 	if err != nil {
 		return err
 	}
-	before, there := w.seen[s.name]
-	settle, err := d.commitLater(ctx, name, s.file, d.Known() && marker == d.Mark() || there && marker == before)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrote[s.Name] = identity
 	if settle != nil {
-		w.mu.Lock()
-		w.settle[path.Dir(s.name)] = settle
-		w.mu.Unlock()
+		w.settle[path.Dir(s.Name)] = settle
 	}
-	return err
+	return nil
 }
 
 // undisputed returns nil if this worker's part of the run is as it wrote it. It returns ErrDone
@@ -325,7 +338,7 @@ func (w *Writer) unmark(ctx context.Context, l *listing) error {
 		w.swaps[partitionOf(input)] = true
 	}
 	for _, name := range inOrder(touched) {
-		if _, ok := l.objects[name]; !ok {
+		if _, ok := l.objects[name]; !ok && name != Success { // which a run may have written since
 			continue
 		}
 		if err := w.run.dir.remove(ctx, name); err != nil {
@@ -437,20 +450,19 @@ func (w *Writer) Files() []File { return w.files }
 // was replaced meanwhile is not what the manifest means.
 func (w *Writer) identified(ctx context.Context) ([]File, error) {
 	d := w.run.dir
-	tree, err := d.Store.Tree(ctx, d.Name)
-	if err != nil {
+	l := &listing{dir: d}
+	if err := l.tree(ctx); err != nil {
 		return nil, err
-	}
-	objects := map[string]storage.Object{}
-	for _, o := range tree {
-		objects[o.Rel] = o
 	}
 	for i := range w.files {
 		f := &w.files[i]
-		o := objects[f.Name]
-		if o.Size != f.Bytes {
+		f.Identity = w.wrote[f.Name]
+		if trouble, err := d.trouble(ctx, l, f); err != nil {
+			return nil, err
+		} else if trouble != "" {
 			return nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (let only one run write the outputs of an input)", d.Name, ErrExists, f.Name)
 		}
+		o := l.objects[f.Name]
 		f.Modified, f.Identity = millis(o.ModTime), o.Identity
 	}
 	return w.files, nil
@@ -479,6 +491,12 @@ func (w *Writer) End(ctx context.Context, failed error) error {
 	}
 	if errors.Is(failed, ErrDone) { // but this one has removed _SUCCESS since
 		_, err := w.run.commitIfComplete(ctx)
+		errs = append(errs, err)
+	} else if errors.Is(failed, ErrExists) { // as it may have replaced a file beside _SUCCESS
+		l, err := w.run.dir.look(ctx)
+		if err == nil {
+			_, _, err = w.run.dir.mark(ctx, l)
+		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -19,12 +20,17 @@ import (
 // azureSink writes block blobs.
 type azureSink struct{ client *container.Client }
 
-// absent is the condition that the blob does not exist yet.
-func absent(replace bool) *azblob.AccessConditions {
-	if replace {
-		return nil
+// only is the condition that the blob has the identity.
+func only(identity string) *azblob.AccessConditions {
+	is := &azblob.ModifiedAccessConditions{}
+	switch identity {
+	case anyVersion:
+	case "":
+		is.IfNoneMatch = to.Ptr(azcore.ETagAny)
+	default:
+		is.IfMatch = to.Ptr(azcore.ETag(`"` + identity + `"`))
 	}
-	return &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}}
+	return &azblob.AccessConditions{ModifiedAccessConditions: is}
 }
 
 func azureMark(mark string) map[string]*string { return map[string]*string{markKey: &mark} }
@@ -33,9 +39,9 @@ func azureHeaders() *azblob.HTTPHeaders {
 	return &azblob.HTTPHeaders{BlobContentType: to.Ptr(contentType)}
 }
 
-func (k azureSink) put(ctx context.Context, key string, body []byte, mark string, replace bool) error {
+func (k azureSink) put(ctx context.Context, key string, body []byte, mark, over string) error {
 	_, err := k.client.NewBlockBlobClient(key).Upload(ctx, streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
-		Metadata: azureMark(mark), HTTPHeaders: azureHeaders(), AccessConditions: absent(replace),
+		Metadata: azureMark(mark), HTTPHeaders: azureHeaders(), AccessConditions: only(over),
 	})
 	return err
 }
@@ -44,25 +50,21 @@ func (k azureSink) begin(_ context.Context, key, mark string) (upload, error) {
 	return &azureUpload{blob: k.client.NewBlockBlobClient(key), mark: mark}, nil
 }
 
-func (k azureSink) marked(ctx context.Context, key string) (string, error) {
+func (k azureSink) marked(ctx context.Context, key string) (mark, identity string, err error) {
 	p, err := k.client.NewBlobClient(key).GetProperties(ctx, nil)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	for name, value := range p.Metadata { // whose case is lost on the way
 		if strings.EqualFold(name, markKey) && value != nil {
-			return *value, nil
+			mark = *value
 		}
 	}
-	return "", nil
+	return mark, etag(string(value(p.ETag))), nil
 }
 
 func (k azureSink) remove(ctx context.Context, key, identity string) error {
-	var o azblob.DeleteOptions
-	if identity != "" {
-		o.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(`"` + identity + `"`))}}
-	}
-	_, err := k.client.NewBlobClient(key).Delete(ctx, &o)
+	_, err := k.client.NewBlobClient(key).Delete(ctx, &azblob.DeleteOptions{AccessConditions: only(cmp.Or(identity, anyVersion))})
 	return err
 }
 
@@ -94,13 +96,13 @@ func (u *azureUpload) part(ctx context.Context, n int, body []byte) error {
 	return err
 }
 
-func (u *azureUpload) complete(ctx context.Context, replace bool) error {
+func (u *azureUpload) complete(ctx context.Context, over string) error {
 	var blocks []string
 	for n := range u.parts {
 		blocks = append(blocks, u.block(n))
 	}
 	_, err := u.blob.CommitBlockList(ctx, blocks, &blockblob.CommitBlockListOptions{
-		Metadata: azureMark(u.mark), HTTPHeaders: azureHeaders(), AccessConditions: absent(replace),
+		Metadata: azureMark(u.mark), HTTPHeaders: azureHeaders(), AccessConditions: only(over),
 	})
 	return err
 }

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -39,9 +40,9 @@ func (google) describe(mark, sum string) []byte {
 	return b
 }
 
-func (g google) put(ctx context.Context, key string, body []byte, mark string, replace bool) error {
-	generation := "0"
-	if replace {
+func (g google) put(ctx context.Context, key string, body []byte, mark, over string) error {
+	generation := cmp.Or(over, "0")
+	if over == anyVersion {
 		generation = ""
 	}
 	boundary := "bloomjoin-" + mark
@@ -85,12 +86,12 @@ func (g google) begin(ctx context.Context, key, mark string) (upload, error) {
 	if session == "" {
 		return nil, errors.New("the service names no session for the upload")
 	}
-	return &googleUpload{g: g, session: session, there: now.Generation != "0"}, nil
+	return &googleUpload{g: g, session: session, there: strings.TrimPrefix(now.Generation, "0")}, nil
 }
 
-func (g google) marked(ctx context.Context, key string) (string, error) {
+func (g google) marked(ctx context.Context, key string) (mark, identity string, err error) {
 	o, err := g.attributes(ctx, key)
-	return o.Metadata[markKey], err
+	return o.Metadata[markKey], o.Generation, err
 }
 
 func (g google) remove(ctx context.Context, key, identity string) error {
@@ -111,7 +112,7 @@ var errNotKept = errors.New("the service has not kept what it was sent")
 type googleUpload struct {
 	g       google
 	session string
-	there   bool // the object existed when the upload began
+	there   string // identity of the object when the upload began; empty: there was none
 
 	begun  int    // parts that were passed at least once
 	sum    uint32 // of these parts
@@ -142,8 +143,8 @@ func (u *googleUpload) part(ctx context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *googleUpload) complete(ctx context.Context, replace bool) error {
-	if u.there && !replace {
+func (u *googleUpload) complete(ctx context.Context, over string) error {
+	if over != anyVersion && over != u.there {
 		return fs.ErrExist
 	}
 	return u.send(ctx, nil, len(u.tail), strconv.FormatInt(u.off+int64(len(u.tail)), 10))

@@ -22,7 +22,7 @@ func fill(t *testing.T, keys ...string) *store {
 		t.Fatal(err)
 	}
 	for _, k := range keys {
-		if err := b.put(t.Context(), k, []byte(k), "", false); err != nil {
+		if err := b.put(t.Context(), k, []byte(k), "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,10 +79,10 @@ func (m *memory) get(ctx context.Context, key, _ string, off, n int64) (answer, 
 	return answer{io.NopCloser(io.NewSectionReader(bytes.NewReader(o.body), off, n)), e.size, e.identity}, nil
 }
 
-func (m *memory) put(ctx context.Context, key string, body []byte, mark string, replace bool) error {
+func (m *memory) put(ctx context.Context, key string, body []byte, mark, over string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.objects[key]; ok && !replace {
+	if o, ok := m.objects[key]; over != anyVersion && (ok || over != "") && o.entry(key).identity != over {
 		return fs.ErrExist
 	}
 	if err := ctx.Err(); err != nil {
@@ -92,9 +92,9 @@ func (m *memory) put(ctx context.Context, key string, body []byte, mark string, 
 	return nil
 }
 
-func (m *memory) marked(ctx context.Context, key string) (string, error) {
+func (m *memory) marked(ctx context.Context, key string) (mark, identity string, err error) {
 	o, err := m.find(ctx, key)
-	return o.mark, err
+	return o.mark, o.entry(key).identity, err
 }
 
 func (m *memory) remove(_ context.Context, key, _ string) error {
@@ -127,12 +127,12 @@ func (u *memoryUpload) part(_ context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *memoryUpload) complete(ctx context.Context, replace bool) error {
+func (u *memoryUpload) complete(ctx context.Context, over string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all [][]byte
 	for n := range len(u.parts) {
 		all = append(all, u.parts[n])
 	}
-	return u.to.put(ctx, u.key, slices.Concat(all...), u.mark, replace)
+	return u.to.put(ctx, u.key, slices.Concat(all...), u.mark, over)
 }

@@ -22,12 +22,15 @@ type s3Sink struct {
 	records     *records
 }
 
-// ifNone is the condition that the object does not exist yet.
-func ifNone(replace bool) *string {
-	if replace {
-		return nil
+// conditions returns the headers by which only the object with the identity is replaced.
+func conditions(over string) (match, none *string) {
+	switch over {
+	case anyVersion:
+		return nil, nil
+	case "":
+		return nil, aws.String("*")
 	}
-	return aws.String("*")
+	return aws.String(`"` + over + `"`), nil
 }
 
 func optional(s string) *string {
@@ -37,10 +40,11 @@ func optional(s string) *string {
 	return &s
 }
 
-func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark string, replace bool) error {
+func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark, over string) error {
+	match, none := conditions(over)
 	_, err := k.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &k.bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))), ContentType: aws.String(contentType),
-		IfNoneMatch: ifNone(replace), Metadata: map[string]string{markKey: mark},
+		IfMatch: match, IfNoneMatch: none, Metadata: map[string]string{markKey: mark},
 		ServerSideEncryption: types.ServerSideEncryption(k.sse), SSEKMSKeyId: optional(k.kmsKey),
 	})
 	return err
@@ -57,18 +61,18 @@ func (k *s3Sink) begin(ctx context.Context, key, mark string) (upload, error) {
 	return &s3Upload{sink: k, key: key, id: out.UploadId, record: k.records.add(key, aws.ToString(out.UploadId))}, nil
 }
 
-func (k *s3Sink) marked(ctx context.Context, key string) (string, error) {
+func (k *s3Sink) marked(ctx context.Context, key string) (mark, identity string, err error) {
 	out, err := k.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &k.bucket, Key: &key})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return out.Metadata[markKey], nil
+	return out.Metadata[markKey], etag(aws.ToString(out.ETag)), nil
 }
 
 func (k *s3Sink) remove(ctx context.Context, key, identity string) error {
 	in := &s3.DeleteObjectInput{Bucket: &k.bucket, Key: &key}
 	if identity != "" {
-		in.IfMatch = aws.String(`"` + identity + `"`)
+		in.IfMatch, _ = conditions(identity)
 	}
 	_, err := k.client.DeleteObject(ctx, in)
 	return err
@@ -110,12 +114,13 @@ func (u *s3Upload) part(ctx context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *s3Upload) complete(ctx context.Context, replace bool) error {
+func (u *s3Upload) complete(ctx context.Context, over string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	slices.SortFunc(u.parts, func(a, b types.CompletedPart) int { return int(*a.PartNumber - *b.PartNumber) })
+	match, none := conditions(over)
 	_, err := u.sink.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &u.sink.bucket, Key: &u.key, UploadId: u.id, IfNoneMatch: ifNone(replace),
+		Bucket: &u.sink.bucket, Key: &u.key, UploadId: u.id, IfMatch: match, IfNoneMatch: none,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	})
 	return err

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,13 +22,13 @@ import (
 
 // sink writes objects of one cloud. Each call can be made again after it has failed.
 type sink interface {
-	// put writes an object whole, marked with the text. Unless replace is true, it
-	// fails if there is one, see refused.
-	put(ctx context.Context, key string, body []byte, mark string, replace bool) error
+	// put writes an object whole, marked with the text. It replaces the object with the
+	// identity over: "" for none, or [anyVersion]. It fails if there is another, see refused.
+	put(ctx context.Context, key string, body []byte, mark, over string) error
 	// begin begins an object of several parts.
 	begin(ctx context.Context, key, mark string) (upload, error)
-	// marked returns the text with which an object is marked; empty: none.
-	marked(ctx context.Context, key string) (string, error)
+	// marked returns the text with which an object is marked, empty for none, and its identity.
+	marked(ctx context.Context, key string) (mark, identity string, err error)
 	// remove deletes an object that has the identity, see refused.
 	remove(ctx context.Context, key, identity string) error
 }
@@ -39,7 +40,7 @@ type upload interface {
 	// part uploads the n-th part, from 0. Parts are passed at the same time.
 	part(ctx context.Context, n int, body []byte) error
 	// complete makes the object visible, like sink.put.
-	complete(ctx context.Context, replace bool) error
+	complete(ctx context.Context, over string) error
 	// abort drops all parts.
 	abort(ctx context.Context) error
 	// release frees resources after complete has succeeded.
@@ -47,6 +48,8 @@ type upload interface {
 }
 
 const (
+	// anyVersion is the identity of whatever object is replaced, or none.
+	anyVersion = "*"
 	// markKey is the name of the metadata by which a writer recognises its object
 	// when the response to a request was lost and another attempt is refused.
 	markKey = "bloomjoinupload"
@@ -203,7 +206,33 @@ func (w *writer) Rest() error {
 }
 
 // Commit implements [storage.Writer].
-func (w *writer) Commit(replace bool) (err error) {
+func (w *writer) Commit(replace bool) error {
+	if !replace {
+		return w.commit("")
+	}
+	return w.commit(anyVersion)
+}
+
+// CommitOver is Commit that replaces only an object with the identity over, unless that is empty.
+// It returns the new identity; there is nothing to settle.
+func (w *writer) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
+	if replace {
+		over = cmp.Or(over, anyVersion)
+	} else {
+		over = ""
+	}
+	ctx := context.WithoutCancel(w.ctx)
+	if err := w.commit(over); err != nil {
+		return "", nil, err
+	}
+	mark, identity, err := w.b.markOf(ctx, w.key)
+	if err == nil && mark != w.mark {
+		err = &rivalError{w.b.place.String() + w.key, nil}
+	}
+	return identity, nil, err
+}
+
+func (w *writer) commit(over string) error {
 	if err := w.failed(); err != nil {
 		return err
 	}
@@ -212,7 +241,7 @@ func (w *writer) Commit(replace bool) (err error) {
 			return err
 		}
 	}
-	if err := w.publish(replace); err != nil {
+	if err := w.publish(over); err != nil {
 		return err
 	}
 	w.end()
@@ -232,45 +261,46 @@ func (w *writer) end() {
 // publish makes the object visible. A request that is refused may have been sent
 // for the second time, after its first response was lost: then the object is this
 // writer's.
-func (w *writer) publish(replace bool) error {
+func (w *writer) publish(over string) error {
 	b := w.b
-	send := func(replace bool) error {
+	send := func(over string) error {
 		if w.up == nil {
-			return w.put(replace)
+			return w.put(over)
 		}
-		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) error { return w.up.complete(ctx, replace) })
+		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) error { return w.up.complete(ctx, over) })
 	}
 	var err error
-	conditional := !replace && !b.unconditional.Load()
+	conditional := over != anyVersion && !b.unconditional.Load()
 	if conditional {
-		err = send(false)
+		err = send(over)
 		if lacksConditions(err) {
 			b.unconditional.Store(true)
 			conditional = false
 		}
 	}
-	if !replace && !conditional {
+	if over != anyVersion && !conditional {
 		// Another object may still appear before the next request.
-		if _, err := b.markOf(w.ctx, w.key); err == nil {
-			return w.exists()
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		switch _, now, err := b.markOf(w.ctx, w.key); {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
+		case now != over:
+			return w.conflict(over, nil)
 		}
 	}
 	if !conditional {
-		err = send(true)
+		err = send(anyVersion)
 	}
 	if !refused(err) && !lost(err) {
 		return err
 	}
-	mark, markErr := b.markOf(w.ctx, w.key)
+	mark, _, markErr := b.markOf(w.ctx, w.key)
 	switch {
 	case markErr != nil && !errors.Is(markErr, fs.ErrNotExist):
 		return markErr
 	case markErr == nil && mark == w.mark:
 		return nil
-	case markErr == nil && !replace && !lost(err):
-		return w.exists()
+	case markErr == nil && !lost(err):
+		return w.conflict(over, err)
 	}
 	return &rivalError{b.place.String() + w.key, err}
 }
@@ -278,22 +308,26 @@ func (w *writer) publish(replace bool) error {
 // put uploads the object whole. A service that refuses it may break the connection
 // before it has read everything, and the response is lost. So before another
 // attempt, put looks whether there is an object.
-func (w *writer) put(replace bool) error {
+func (w *writer) put(over string) error {
 	again := false
 	return w.b.s.do(w.ctx, w.b, put, w.key, func(ctx context.Context) error {
-		if again && !replace {
+		if again && over != anyVersion {
 			ctx, _ := withCall(ctx, head)
-			if _, err := w.b.marked(ctx, w.key); err == nil {
+			if _, now, err := w.b.marked(ctx, w.key); err == nil && now != over {
 				return fs.ErrExist
 			}
 		}
 		again = true
-		return w.b.put(ctx, w.key, w.buf, w.mark, replace)
+		return w.b.put(ctx, w.key, w.buf, w.mark, over)
 	})
 }
 
-func (w *writer) exists() error {
-	return fmt.Errorf("%s: the object exists%w", w.b.place.String()+w.key, quiet.Error{Err: fs.ErrExist})
+// conflict returns the error of an object that is not the one to be replaced.
+func (w *writer) conflict(over string, err error) error {
+	if over == "" {
+		return fmt.Errorf("%s: the object exists%w", w.b.place.String()+w.key, quiet.Error{Err: fs.ErrExist})
+	}
+	return &rivalError{w.b.place.String() + w.key, err}
 }
 
 // Abort implements [storage.Writer]. It also works when the context has ended.
@@ -327,7 +361,7 @@ func (e *rivalError) Error() string {
 	return e.name + ": another process wrote it at the same time (let only one write it, and run again)"
 }
 
-func (e *rivalError) Unwrap() []error { return []error{e.err, storage.ErrAgain} }
+func (e *rivalError) Unwrap() []error { return []error{e.err, storage.ErrAgain, storage.ErrChanged} }
 
 // Cause returns the code of its cause.
 func (*rivalError) Cause() cause.Code { return cause.Workers }
@@ -362,13 +396,13 @@ func lacksConditions(err error) bool {
 	return errors.As(err, &f) && (f.status == http.StatusNotImplemented || f.code == "NotImplemented")
 }
 
-// markOf returns the mark of an object.
-func (b *bucket) markOf(ctx context.Context, key string) (mark string, err error) {
+// markOf returns the mark of an object, and its identity.
+func (b *bucket) markOf(ctx context.Context, key string) (mark, identity string, err error) {
 	err = b.s.do(ctx, b, head, key, func(ctx context.Context) (err error) {
-		mark, err = b.marked(ctx, key)
+		mark, identity, err = b.marked(ctx, key)
 		return err
 	})
-	return mark, err
+	return mark, identity, err
 }
 
 // Delete implements [storage.Storage].
