@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Input describes an input file without opening it, as [Find] has recorded it. In JSON, where it
@@ -195,6 +196,7 @@ func (in *Input) Published() publish.Input {
 	return publish.Input{
 		Entry: publish.Entry{Input: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.Print), Groups: len(in.Groups)},
 		Found: in.Root != nil, Root: in.RootRel, ModTime: in.ModTime,
+		Resolve: func(s storage.Source) string { return source.PlaceOf(s, in.Name, in.Values) },
 	}
 }
 

@@ -221,6 +221,7 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 			return nil, err
 		}
 		e := one.Entry
+		e.Place = one.Resolve(o.Store)
 		e.Lo, e.Hi, e.Files = in.Lo, in.Hi, slices.Sorted(slices.Values(in.Files))
 		e.Counts = publish.Counts{RowsIn: max(in.RowsIn, 0), RowsKept: in.RowsKept, RowsOut: in.RowsOut, KeysNull: max(in.KeysNull, 0)}
 		entries = append(entries, e)
@@ -229,7 +230,9 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 		}
 	}
 	for _, u := range o.Unread {
-		e := u.Input.Published().Entry
+		one := u.Input.Published()
+		e := one.Entry
+		e.Place = one.Resolve(o.Store)
 		e.Lo, e.Hi, e.Counts = u.Lo, u.Hi, publish.Counts{RowsIn: u.RowsIn(), KeysNull: u.KeysNull}
 		entries = append(entries, e)
 	}

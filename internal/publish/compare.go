@@ -97,7 +97,7 @@ func (c *comparison) compare(ctx context.Context) error {
 	if err := c.whole(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(c.shared(), c.types()); err != nil {
+	if err := cmp.Or(c.renamed(), c.shared(), c.types()); err != nil {
 		return err
 	}
 	return c.others(ctx)
@@ -264,6 +264,42 @@ func (c *comparison) whole(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// renamed decides about outputs of files that this run reads by another name: their rows would
+// be there twice.
+func (c *comparison) renamed() error {
+	was := map[string]string{} // by place
+	for _, e := range c.state.Inputs {
+		if e.Place != "" && !c.named[e.Input] && !c.remove[e.Input] {
+			was[e.Place] = e.Input
+		}
+	}
+	if len(was) == 0 {
+		return nil
+	}
+	for in, err := range c.in.Each {
+		if err != nil {
+			return err
+		}
+		if !c.todo[in.Input] {
+			continue
+		}
+		input, ok := was[in.Resolve(c.dir.Store)]
+		if ok && !c.dir.Force {
+			return c.dir.twice(input, in.Input)
+		}
+		if ok {
+			c.remove[input] = true
+		}
+	}
+	c.gone = slices.DeleteFunc(c.gone, func(input string) bool { return c.remove[input] })
+	return nil
+}
+
+// twice returns the error of two inputs that are one file.
+func (d *Dir) twice(one, other string) error {
+	return faults.Errorf("%s: %w: %s and %s are one file, whose rows would be here twice (give the arguments or {Base} of the run before, or write to another directory; {Force} replaces the earlier output)", d.Name, ErrExists, one, other)
 }
 
 // restWhole reports whether the file for rows that come from no input is whole.

@@ -95,6 +95,7 @@ type Input struct {
 	Root    string
 	Found   bool
 	ModTime time.Time
+	Resolve func(storage.Source) string // returns its Place
 }
 
 // Inputs are all files of the log.

@@ -222,7 +222,7 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 	}
 	for i := range s.Inputs {
 		e := &s.Inputs[i]
-		e.Input, e.Files = UnescapeName(e.Input), each.Slice(e.Files, UnescapeName)
+		e.Input, e.Place, e.Files = UnescapeName(e.Input), UnescapeName(e.Place), each.Slice(e.Files, UnescapeName)
 		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
 			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
@@ -279,7 +279,7 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 	}
 	for i := range p.Inputs {
 		e := &p.Inputs[i]
-		e.Input, e.Files = UnescapeName(e.Input), each.Slice(e.Files, UnescapeName)
+		e.Input, e.Place, e.Files = UnescapeName(e.Input), UnescapeName(e.Place), each.Slice(e.Files, UnescapeName)
 		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
 			return nil, faults.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
@@ -315,7 +315,7 @@ func escapeFiles(files []File) []File {
 func escapeEntries(entries []Entry) []Entry {
 	out := append([]Entry{}, entries...)
 	for i := range out {
-		out[i].Input, out[i].Files = EscapeName(out[i].Input), each.Slice(out[i].Files, EscapeName)
+		out[i].Input, out[i].Place, out[i].Files = EscapeName(out[i].Input), EscapeName(out[i].Place), each.Slice(out[i].Files, EscapeName)
 	}
 	return out
 }

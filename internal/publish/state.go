@@ -44,7 +44,8 @@ type Recipe struct {
 
 // Entry is an input, or with an empty Input the rows that come from no input.
 type Entry struct {
-	Input  string `json:"input"` // its Rel, see [EscapeName]
+	Input  string `json:"input"`           // its Rel, see [EscapeName]
+	Place  string `json:"place,omitempty"` // where it was read, see source.PlaceOf; no digest has it
 	Size   int64  `json:"size"`
 	Print  string `json:"print"`  // fingerprint of its content, hexadecimal
 	Groups int    `json:"groups"` // row groups
@@ -104,6 +105,18 @@ func (s *State) file(name string) *File {
 		return nil
 	}
 	return &s.Files[i]
+}
+
+// twice returns two inputs that were read at one place, if there are any.
+func (s *State) twice() (one, other string) {
+	at := map[string]string{}
+	for _, e := range s.Inputs {
+		if other, ok := at[e.Place]; ok && e.Place != "" {
+			return other, e.Input
+		}
+		at[e.Place] = e.Input
+	}
+	return "", ""
 }
 
 // recipe returns the recipe of an entry.

@@ -213,6 +213,9 @@ func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, erro
 	recipe.IDsMatched = u.matched
 	next.add(recipe, u.entries, u.files)
 	next.settle()
+	if one, other := next.twice(); other != "" {
+		return nil, d.twice(one, other)
+	}
 	for _, name := range s.Remove {
 		if _, ok := l.objects[name]; ok && next.file(name) == nil {
 			next.Remove = append(next.Remove, name)

@@ -40,6 +40,9 @@ func (d *Dir) Verify(ctx context.Context, sums bool) (*Verified, error) {
 	} else if why != "" {
 		v.Problems = append(v.Problems, fmt.Sprintf("%s: not finished: %s", d.Name, why))
 	}
+	if one, other := s.twice(); other != "" {
+		v.Problems = append(v.Problems, d.twice(one, other).Error())
+	}
 	if len(v.Problems) > 0 {
 		v.Complete = false
 		return v, nil

@@ -4,9 +4,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -96,6 +99,22 @@ func absolute(name string) string {
 		return abs
 	}
 	return name
+}
+
+// PlaceOf returns where a file is, whichever name is used for it: its path without links, and
+// the name=value directories of its name which that path does not have.
+func PlaceOf(s storage.Source, name string, columns []dataset.PartitionValue) string {
+	if _, ok := s.(storage.Resolver); !ok {
+		s = storage.Local() // which it may be around
+	}
+	at := filepath.ToSlash(objects.Resolve(s, address.Local(name)))
+	parts, _ := hive.Parse(at) // of none if it has one twice
+	for _, c := range columns {
+		if !slices.Contains(parts, hive.Part{Name: c.Name, Text: c.Text, Null: c.Null}) {
+			at += "//" + c.Name + "=" + c.Text
+		}
+	}
+	return at
 }
 
 // StemOf returns the name of an input's output without its extension.
