@@ -14,6 +14,7 @@ func outputErrors() []errorGroup {
 			{about: "A filter of another run", cmd: "bloomjoin build --key user_id -o users.bjf ids.parquet", exit: session.ExitFailed},
 			{about: "A directory of another run", cmd: scan + "--columns user_id -o out/ logs", setup: earlier, exit: session.ExitFailed},
 			{about: "Other IDs for finished outputs", cmd: join + "-o out/ logs", setup: []string{"bloomjoin join --ids ids.parquet --on user_id -o out/ logs"}, exit: session.ExitFailed},
+			{about: "One file under two names", cmd: join + "-o out/ --base . logs", setup: []string{join + "-o out/ logs"}, exit: session.ExitFailed},
 			{about: "A commit before all workers are done", cmd: "bloomjoin commit out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: session.ExitFailed},
 			{about: "Another run has replaced an output", cmd: scan + "--shard 1/2 -o out/ logs", setup: []string{scan + "--shard 0/2 -o out/ logs", "bloomjoin scan --filter users.bjf --columns user_id --force -o out/monday.parquet logs/monday.parquet"}, exit: session.ExitFailed},
 			{about: "A commit where no worker has written", cmd: "bloomjoin commit no-data/", exit: session.ExitFailed},
