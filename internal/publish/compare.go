@@ -137,10 +137,13 @@ func (c *comparison) foreign(e *Entry) error {
 }
 
 // types returns an error if outputs that stay have another type of a column that comes from
-// the inputs' paths.
+// the inputs' paths, or if outputs that go were made with other options.
 func (c *comparison) types() error {
 	for i := range c.state.Inputs {
 		e := &c.state.Inputs[i]
+		if c.remove[e.Input] && !c.dir.Force && !c.state.recipe(e).sameOptions(&c.dir.Recipe) {
+			return c.foreign(e)
+		}
 		if c.todo[e.Input] || c.remove[e.Input] {
 			continue
 		}

@@ -22,7 +22,17 @@ type runner struct {
 	Dir
 	log    map[string]string
 	left   []string            // listed, no inputs
-	shares map[string][]string // inputs by the file that they share; others have one of their own
+	shares map[string][]string // inputs by the file that they share, or "+" and anything; others have one of their own
+	places map[string]string   // of inputs; others are at a place of their name
+	roots  []string            // directories that were listed; nil: the base
+}
+
+// placeOf returns where an input is.
+func (r *runner) placeOf(input string) string {
+	if at, ok := r.places[input]; ok {
+		return at
+	}
+	return input
 }
 
 func newRunner(s storage.Storage, log map[string]string) *runner {
@@ -80,7 +90,14 @@ func (r *runner) inputs() Inputs {
 	in.Each = func(yield func(Input, error) bool) {
 		for _, name := range names {
 			c := r.log[name]
-			if !yield(Input{Entry: Entry{Input: name, Size: int64(len(c)), Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1}, Found: true}, nil) {
+			one := Input{Entry: Entry{Input: name, Size: int64(len(c)), Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1}, Found: true}
+			for _, root := range r.roots {
+				if below(name, root) {
+					one.Root = root
+				}
+			}
+			one.Resolve = func(storage.Source) string { return r.placeOf(name) }
+			if !yield(one, nil) {
 				return
 			}
 		}
@@ -106,13 +123,19 @@ func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string
 		return nil, nil, nil, err
 	}
 	var targets []Target
-	byFile := map[string][]string{}
+	byFile, first := map[string][]string{}, map[string]string{}
 	for i, input := range slices.Sorted(maps.Keys(r.log)) {
 		if !run.Does(input) || uint32(i)%run.of() != r.Shard {
 			continue
 		}
 		did = append(did, input)
 		name := r.fileOf(input)
+		if strings.HasPrefix(name, "+") { // the file has the name of the first that is read
+			if first[name] == "" {
+				first[name] = input + ".out"
+			}
+			name = first[name]
+		}
 		if byFile[name] == nil {
 			targets = append(targets, Target{Name: name, Input: input})
 		}
@@ -130,7 +153,7 @@ func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string
 			c := r.log[input]
 			content += c
 			n := int64(len(c))
-			entries = append(entries, Entry{Input: input, Size: n, Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1, Hi: 1,
+			entries = append(entries, Entry{Input: input, Place: r.placeOf(input), Size: n, Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1, Hi: 1,
 				Counts: Counts{RowsIn: n, RowsKept: n, RowsOut: n}, Files: []string{t.Name}})
 		}
 		h := xxh3.New()
