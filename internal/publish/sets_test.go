@@ -224,3 +224,121 @@ func must(b []byte, ok bool) []byte {
 	}
 	return b
 }
+
+// TestSharedChain: of inputs that share files in a chain, all are done again with the first.
+func TestSharedChain(t *testing.T) {
+	s := &State{
+		Inputs: []Entry{{Input: "a", Files: []string{"ab"}}, {Input: "b", Files: []string{"ab", "bc"}}, {Input: "c", Files: []string{"bc"}}, {Input: "d", Files: []string{"d"}}},
+		Files:  []File{{Name: "ab", Inputs: []string{"a", "b"}}, {Name: "bc", Inputs: []string{"b", "c"}}, {Name: "d", Inputs: []string{"d"}}},
+	}
+	c := newComparison(&Dir{}, nil, s, Inputs{})
+	for _, input := range []string{"a", "b", "c", "d"} {
+		c.named[input] = true
+	}
+	c.todo["a"] = true
+	if err := c.shared(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "inputs to do", slices.Sorted(maps.Keys(c.todo)), []string{"a", "b", "c"})
+	delete(c.named, "c")
+	c.todo = map[string]bool{"a": true}
+	if err := c.shared(); !errors.Is(err, ErrExists) {
+		t.Errorf("without the last: %v", err)
+	}
+}
+
+// TestRemovedAndListed: a file that a state has and would remove stays.
+func TestRemovedAndListed(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, month)
+	if _, _, _, err := r.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	state := &State{}
+	const name = "b/out.bloomjoin/manifest-00000001.json"
+	if err := json.Unmarshal(must(s.Get(name)), state); err != nil {
+		t.Fatal(err)
+	}
+	state.Remove = []string{"flat.out"}
+	b, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Put(name, b)
+	if _, err := r.Complete(t.Context(), nil); !errors.Is(err, ErrDone) {
+		t.Error(err)
+	}
+	equal(t, "data", data(s), monthData)
+}
+
+// TestIDsChangedDiffers: workers that disagree on what to do with outputs of other IDs are not
+// of one run.
+func TestIDsChangedDiffers(t *testing.T) {
+	s := teststore.NewMemory()
+	if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, change := range []IDsChange{IDsRerun, IDsKeep} {
+		r := newRunner(s, with(map[string]string{"dt=3/a": "n", "dt=3/b": "n"}))
+		r.Recipe.IDs, r.IDsChanged, r.Shard, r.Of = "i2", change, uint32(i), 2
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, ok := s.Get("b/out/" + Success); ok {
+		t.Error("two workers that disagree have committed")
+	}
+}
+
+// TestTwoNames: one place under two names is noticed by the commit of other workers' parts, and
+// by an inspection; the same name from several places is one input.
+func TestTwoNames(t *testing.T) {
+	s := teststore.NewMemory()
+	for i, log := range []map[string]string{{"a": "1"}, {"x/a": "1", "x/b": "2"}} {
+		r := newRunner(s, log)
+		r.NoCommit = true
+		r.places = map[string]string{"a": "/x/a", "x/a": "/x/a"}
+		r.Shard, r.Of = 0, 1
+		if i == 1 {
+			r.Of = 2
+			other := newRunner(s, log)
+			other.places, other.NoCommit = map[string]string{"x/b": "/mounted/elsewhere/x/b"}, true
+			other.Shard, other.Of = 1, 2
+			if _, _, _, err := other.do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := newRunner(s, nil)
+	if _, err := d.Complete(t.Context(), nil); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "a and x/a are one file") {
+		t.Errorf("commit: %v", err)
+	}
+	if _, ok := s.Get("b/out/" + Success); ok {
+		t.Error("there is a _SUCCESS")
+	}
+
+	s = teststore.NewMemory()
+	for _, at := range []string{"/here/a", "/there/a"} { // by the mounts of two machines
+		r := newRunner(s, map[string]string{"a": at})
+		r.places = map[string]string{"a": at}
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	equal(t, "data", data(s), "_SUCCESS a.out:/there/a")
+
+	s = teststore.NewMemory()
+	r := newRunner(s, map[string]string{"a": "1", "b": "1"})
+	if _, _, _, err := r.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const name = "b/out.bloomjoin/manifest-00000001.json"
+	s.Put(name, []byte(strings.Replace(string(must(s.Get(name))), `"place":"b"`, `"place":"a"`, 1)))
+	v, err := r.Verify(t.Context(), false)
+	if err != nil || v.Complete || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "a and b are one file") {
+		t.Errorf("inspect: %+v, %v", v, err)
+	}
+}
