@@ -103,15 +103,17 @@ func (f *lossyS3) answer(h http.Header, r *http.Request, key string, body []byte
 	o, exists := f.objects[key]
 	q := r.URL.Query()
 	u, known := f.uploads[q.Get("uploadId")]
-	condition := r.Header.Get("If-None-Match")
+	condition, match := r.Header.Get("If-None-Match"), r.Header.Get("If-Match")
 	switch {
 	case condition != "" && condition != "*":
 		return failed(http.StatusBadRequest, "InvalidArgument")
-	case condition != "" && f.simple:
+	case (condition != "" || match != "") && f.simple:
 		return failed(http.StatusNotImplemented, "NotImplemented")
 	case q.Has("uploadId") && !known:
 		return failed(http.StatusNotFound, "NoSuchUpload")
-	case condition != "" && exists:
+	case match != "" && !exists:
+		return failed(http.StatusNotFound, "NoSuchKey")
+	case condition != "" && exists, match != "" && match != o.etag():
 		return failed(http.StatusPreconditionFailed, "PreconditionFailed")
 	}
 	switch r.Method {
@@ -129,15 +131,9 @@ func (f *lossyS3) answer(h http.Header, r *http.Request, key string, body []byte
 		h.Set("Content-Length", strconv.Itoa(len(o.body)))
 		return http.StatusOK, nil
 	case http.MethodDelete:
-		match := r.Header.Get("If-Match")
-		switch {
-		case known:
+		if known {
 			delete(f.uploads, q.Get("uploadId"))
-		case match != "" && !exists:
-			return failed(http.StatusNotFound, "NoSuchKey")
-		case match != "" && match != o.etag():
-			return failed(http.StatusPreconditionFailed, "PreconditionFailed")
-		default:
+		} else {
 			delete(f.objects, key)
 		}
 		return http.StatusNoContent, nil
