@@ -70,3 +70,43 @@ func TestPruneSpares(t *testing.T) {
 		}
 	}
 }
+
+// TestLateSuccess: a _SUCCESS that was under way while another run began to replace files says
+// nothing until that run has ended.
+func TestLateSuccess(t *testing.T) {
+	log := with(map[string]string{"dt=1/a": "AAA", "dt=1/b": "BB"})
+	for left := range 40 {
+		s := teststore.NewMemory()
+		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(s, log)
+		n := left
+		r.use(mortal{s, &n})
+		_, _, _, err := r.do(t.Context())
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"b/out/" + Success, "b/out/dt=1/" + Success} {
+			s.Put(name, nil)
+		}
+		d := newRunner(s, nil)
+		why, err := d.Unfinished(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := d.look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.parts) > 0 && (why == "" || d.Finished(t.Context(), "dt=1/x")) {
+			t.Errorf("after %d requests: unfinished %q, dt=1 finished %t: %s; %s", left, why, d.Finished(t.Context(), "dt=1/x"), data(s), manifests(s))
+		}
+		if len(l.parts) > 0 && !d.Finished(t.Context(), "dt=2/x") {
+			t.Error("another partition is not finished")
+		}
+	}
+}
