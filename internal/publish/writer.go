@@ -156,11 +156,10 @@ func (w *Writer) commit(ctx context.Context, s staged) (err error) {
 		d, name := w.run.dir, w.run.dir.path(s.Name)
 		sum, now, failed := SumOf(ctx, d.Store, name)
 		if failed != nil || sum != s.Sum {
-			if own := d.Compare(ctx, name); own == nil || errors.Is(own, ErrDone) {
-				return w.run.disputed()
-			} else {
-				return own
+			if other := d.Compare(ctx, name); other != nil && !errors.Is(other, ErrDone) {
+				return other
 			}
+			return w.run.disputed() // of another run of this recipe, over other inputs
 		}
 		identity, err = now, nil
 	}
