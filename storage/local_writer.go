@@ -124,8 +124,11 @@ func (w *localWriter) CommitOver(replace bool, over string) (identity string, se
 // linkNew renames the file tmp, and fails if the name is taken, which os.Rename
 // would not. On a file system without hard links, a file that appears between
 // the check and the renaming is replaced.
-func linkNew(tmp, final string) error {
-	err := os.Link(tmp, final)
+func linkNew(tmp, final string) error { return linkBy(os.Link, tmp, final) }
+
+// linkBy is linkNew with the function that makes a hard link.
+func linkBy(link func(tmp, final string) error, tmp, final string) error {
+	err := link(tmp, final)
 	switch {
 	case err == nil:
 		return os.Remove(tmp)
