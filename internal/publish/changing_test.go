@@ -92,3 +92,31 @@ func TestChangingInput(t *testing.T) {
 	}
 	t.Logf("%d of %d orders end with outputs of the old inputs", stale, n)
 }
+
+// TestLateWrite: a file that another run has put in place since the writer began stays.
+func TestLateWrite(t *testing.T) {
+	s := teststore.NewMemory()
+	if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := newRunner(s, with(map[string]string{"flat": "F"}))
+	run, err := r.Begin(t.Context(), r.inputs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := run.NewWriter([]Target{{Name: "flat.out", Input: "flat"}}, false)
+	if err := w.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Put("b/out/flat.out", []byte("mark|newer"))
+	file, err := w.Create(t.Context(), "flat.out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.commit(t.Context(), staged{File{Name: "flat.out", Sum: "of others"}, file}); !errors.Is(err, ErrExists) {
+		t.Error(err)
+	}
+	if b, _ := s.Get("b/out/flat.out"); string(b) != "mark|newer" {
+		t.Errorf("it has %q", b)
+	}
+}
