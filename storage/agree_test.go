@@ -157,11 +157,30 @@ func TestListsAgree(t *testing.T) {
 		"o", "o/*", "o/**", "./o", "o//a", "o/a.csv/", "./log/*.csv", "", "{log/a.parquet/x,other}/**",
 		"_na*/*", "_named/*", "log/*.bloomjoin/*", "nowhere/*", "log/[", "log/*/*/*",
 		"delta", "delta/dt=1", "delta/*", "delta/dt=*", "delta/dt=1/*", "d*", "hudi", "ice", "ice/data", "nested", "nested/*", "nested/delta", "nested/**", "delta/**",
+		"delta/dt=1/*.parquet", "delta/dt=1/a.parquet", "delta/dt=*/*.parquet", "hudi/a.parquet", "hudi/*.parquet", "ice/data/", "ice/data/*.parquet", "ice/data/a.parquet", "ice/**/*.parquet", "nested/delta/a", "nested/b", "i*/data", "*/data/*",
 	} {
 		want := show(storage.Local(), name)
 		for what, s := range map[string]storage.Source{"Memory": memory, "FS": storage.FS(m)} {
 			if got := show(s, name); got != want {
 				t.Errorf("%s lists %q as\n%s\nwant, as local files,\n%s", what, name, got, want)
+			}
+		}
+	}
+}
+
+// Files of tables are refused whether they are named, matched, or found in a directory.
+func TestTablesAreRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"delta/_delta_log/0.json", "delta/dt=1/a.parquet", "hudi/.hoodie/p", "hudi/a.parquet", "ice/metadata/v1.metadata.json", "ice/data/a.parquet", "plain/metadata/a.json", "plain/data/a.parquet"} {
+		put(t, name, name)
+	}
+	for name, want := range map[string]bool{
+		"delta": true, "delta/dt=1": true, "delta/dt=1/*.parquet": true, "delta/dt=1/a.parquet": true, "hudi/*.parquet": true, "hudi/a.parquet": true, "*/a.parquet": true,
+		"ice/data": true, "ice/data/*": true, "ice/data/a.parquet": true, "ice/**/*.parquet": true, "plain/data/*": false, "plain/data/a.parquet": false, "plain": false, "p*/**/*.parquet": false,
+	} {
+		for _, s := range []storage.Source{storage.Local(), storage.FS(os.DirFS("."))} {
+			if _, err := s.List(t.Context(), name); errors.Is(err, fault.ErrUnsupported) != want || !want && err != nil {
+				t.Errorf("%T %s: %v", s, name, err)
 			}
 		}
 	}
@@ -226,7 +245,7 @@ func TestFSFollowsLinks(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	for _, name := range []string{"lk", "lk/dt=*/a.csv", "lk/*", "lk/*/a.csv", "lk/**/*.csv", "table", "table/dt=1", "table/*"} {
+	for _, name := range []string{"lk", "lk/dt=*/a.csv", "lk/*", "lk/*/a.csv", "lk/**/*.csv", "table", "table/dt=1", "table/*", "table/dt=1/*", "table/dt=1/a.parquet"} {
 		want, wantErr := storage.Local().List(t.Context(), name)
 		got, err := storage.FS(os.DirFS(dir)).List(t.Context(), name)
 		if !slices.Equal(got, want) || errors.Is(err, fault.ErrUnsupported) != errors.Is(wantErr, fault.ErrUnsupported) || (err == nil) != (wantErr == nil) {

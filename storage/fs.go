@@ -70,6 +70,10 @@ func (s fsSource) match(_ context.Context, pattern string, wanted func(string) b
 	return matchFiles(s, pattern, wanted)
 }
 
+func (s fsSource) paths(dir string) []string { return []string{withSlash(path.Clean(dir))} }
+
+func (s fsSource) notInTable(ctx context.Context, dir string) error { return notInTable(ctx, s, dir) }
+
 func (s fsSource) walk(ctx context.Context, dir string) ([]Object, []string, error) {
 	return walkFiles(ctx, s, dir)
 }

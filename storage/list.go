@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -27,19 +29,23 @@ type finder interface {
 	// walk returns the data below a directory, with Rels below it, and the directories of
 	// manifests there.
 	walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error)
+	// notInTable refuses a directory of a Delta Lake, Hudi or Iceberg table, and those in it
+	// that have its files.
+	notInTable(ctx context.Context, dir string) error
 	// slashes returns a name with slashes in place of the system's separators.
 	slashes(name string) string
 }
 
 // list lists what a name stands for, see [Source].List and [ManifestLister].
 func list(ctx context.Context, in finder, name string) (objects []Object, manifests []string, err error) {
+	ctx = hive.Looking(ctx, false)
 	o, err := in.Stat(ctx, name)
 	switch {
 	case err == nil && o.Type.IsDir():
 		return in.walk(ctx, name)
 	case err == nil:
 		o.Rel = path.Base(in.slashes(o.Name))
-		return []Object{o}, nil, nil
+		return []Object{o}, nil, in.notInTable(ctx, dirOf(in, o.Name))
 	case !errors.Is(err, fs.ErrNotExist) || !glob.Is(name):
 		return nil, nil, missing(name, err)
 	}
@@ -64,6 +70,12 @@ func list(ctx context.Context, in finder, name string) (objects []Object, manife
 		return nil, manifests, fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})
 	}
 	return objects, manifests, nil
+}
+
+// dirOf returns the directory of a file.
+func dirOf(in finder, name string) string {
+	name = in.slashes(name)
+	return cmp.Or(name[:strings.LastIndexByte(name, '/')+1], "./")
 }
 
 // below lists what matches a pattern with **. The objects' Rels are their paths below the
@@ -109,12 +121,19 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 // beside lists what matches a pattern without **. Objects have their names as Rels; those
 // of a directory, its name before their paths.
 func beside(ctx context.Context, in finder, pattern string) (objects []Object, manifests []string, err error) {
+	looked := ""
 	for m, err := range in.match(ctx, pattern, func(name string) bool { return !glob.Marked(pattern, name) }) {
 		if err != nil {
 			return nil, nil, err
 		}
 		name := in.slashes(m.Name)
 		if !m.Type.IsDir() {
+			if dir := dirOf(in, name); dir != looked {
+				if err := in.notInTable(ctx, dir); err != nil {
+					return nil, nil, err
+				}
+				looked = dir
+			}
 			m.Rel = path.Base(name)
 			objects = append(objects, m)
 			continue

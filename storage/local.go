@@ -19,8 +19,8 @@ import (
 // [Mapper]s, its writers [Rester]s.
 //
 // List's patterns have *, ?, [a-z], [!a], {a,b} and, for any number of directories, **.
-// Links are followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
-// not all of their files are current.
+// Links are followed. Files of Delta Lake, Hudi and Iceberg tables are refused, since
+// not all of them are current.
 //
 // The identity of a file is its size and modification time. A [Reader] also
 // compares which file it is, so it notices a replacement by a file of equal size
@@ -53,6 +53,10 @@ func (local) slashes(name string) string { return filepath.ToSlash(name) }
 
 func (local) match(_ context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
 	return matchFiles(osFiles{}, pattern, wanted)
+}
+
+func (local) notInTable(ctx context.Context, dir string) error {
+	return notInTable(ctx, osFiles{}, dir)
 }
 
 func (local) walk(ctx context.Context, dir string) ([]Object, []string, error) {

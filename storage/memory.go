@@ -131,20 +131,28 @@ func (m *memory) match(ctx context.Context, pattern string, wanted func(string) 
 	}
 }
 
-// walk implements finder.
-func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
-	dir = clean(dir)
-	if table, _, ok := hive.Cut(dir + "/"); ok { // dir is a partition of a table
+// notInTable implements finder.
+func (m *memory) notInTable(ctx context.Context, dir string) error {
+	return hive.Look(ctx, "", inside(clean(dir)), func(table string) error {
 		all, _ := m.Tree(ctx, table)
 		for _, o := range all {
 			if format, at, mark := hive.Table(o.Rel); format != "" && at == "" {
-				return nil, nil, hive.NotPlain(clean(table), format, mark)
+				return hive.NotPlain(clean(table), format, mark)
 			}
 		}
+		return nil
+	})
+}
+
+// walk implements finder.
+func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
+	dir = clean(dir)
+	if err := m.notInTable(ctx, dir); err != nil {
+		return nil, nil, err
 	}
 	all, _ := m.Tree(ctx, dir)
 	for _, o := range all {
-		if format, table, mark := hive.Table(o.Rel); format != "" {
+		if format, table, mark := hive.Table(o.Rel); format != "" && !hive.Raw(ctx) {
 			return nil, nil, hive.NotPlain(clean(inside(dir)+table), format, mark)
 		}
 		if before, _, ok := strings.Cut(o.Rel, address.ManifestSuffix+"/"); ok && !glob.Marked("", before) {

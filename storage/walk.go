@@ -23,6 +23,7 @@ type files interface {
 	readDir(name string) ([]fs.DirEntry, error)
 	glob(pattern string) ([]string, error) // of a pattern with slashes
 	join(elem ...string) string
+	paths(dir string) []string // of a directory, without links and with them, with slashes and one at the end
 	open(name string) (file, error)
 	same(first, now fs.FileInfo) bool // as far as can be told without a name and an identity
 }
@@ -36,6 +37,22 @@ func (osFiles) join(elem ...string) string                 { return filepath.Joi
 func (osFiles) glob(pattern string) ([]string, error)      { return glob.Files(filepath.FromSlash(pattern)) }
 func (osFiles) open(name string) (file, error)             { return openFile(name) }
 func (osFiles) same(first, now fs.FileInfo) bool           { return os.SameFile(first, now) }
+
+func (osFiles) paths(dir string) []string {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil
+	}
+	return slices.Compact([]string{withSlash(whole), withSlash(local{}.Resolve(dir))})
+}
+
+// withSlash returns a directory with slashes, and one at its end; the root of an fs.FS has none.
+func withSlash(dir string) string {
+	if dir == "." {
+		return ""
+	}
+	return strings.TrimRight(filepath.ToSlash(dir), "/") + "/"
+}
 
 // matchFiles implements finder.match.
 func matchFiles(in files, pattern string, wanted func(name string) bool) iter.Seq2[Object, error] {
@@ -74,10 +91,8 @@ func walkFiles(ctx context.Context, in files, dir string) (objects []Object, man
 // than through a link.
 func (w *walker) walk(ctx context.Context, root string) ([]Object, error) {
 	w.objects, w.links, w.seen = nil, nil, seenDirs{}
-	if dir, _, ok := hive.Cut(filepath.ToSlash(filepath.Clean(root)) + "/"); ok {
-		if err := plainTable(w.in, filepath.FromSlash(dir)); err != nil { // root is a partition of a table
-			return nil, err
-		}
+	if err := notInTable(ctx, w.in, root); err != nil {
+		return nil, err
 	}
 	if err := w.into(ctx, root, ""); err != nil {
 		return nil, err
@@ -116,7 +131,7 @@ func (w *walker) into(ctx context.Context, dir, rel string) error {
 	if w.seen.add(self) {
 		return nil
 	}
-	if err := plainTable(w.in, dir); err != nil {
+	if err := plainTable(w.in, dir); err != nil && !hive.Raw(ctx) {
 		return err
 	}
 	list, err := w.in.readDir(dir)
@@ -147,6 +162,25 @@ func (w *walker) into(ctx context.Context, dir, rel string) error {
 			w.objects = append(w.objects, o)
 		default:
 			return inDirectory(name, info.Mode())
+		}
+	}
+	return nil
+}
+
+// notInTable refuses directories of tables, and those in them that have their files.
+func notInTable(ctx context.Context, in files, dir string) error {
+	for _, whole := range in.paths(dir) {
+		err := hive.Look(ctx, "", whole, func(table string) error {
+			name := filepath.Clean(filepath.FromSlash(table))
+			if here, err := os.Getwd(); err == nil && !filepath.IsAbs(dir) {
+				if rel, err := filepath.Rel(here, name); err == nil {
+					name = rel
+				}
+			}
+			return plainTable(in, name)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -62,6 +62,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
+		flags.AddRaw(f)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")

@@ -49,6 +49,7 @@ func (c *cli) updateCmd() *cobra.Command {
 		f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
 		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
 		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
+		flags.AddRaw(f)
 		o.ids.Add(f, "strings")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {

@@ -168,3 +168,62 @@ func TestValue(t *testing.T) {
 		}
 	}
 }
+
+// The directory of rows without values has the names as they are written in paths.
+func TestNulls(t *testing.T) {
+	for path, want := range map[string]string{
+		"a.parquet": "", "a=1/x/b=2/f": "a=__HIVE_DEFAULT_PARTITION__/b=__HIVE_DEFAULT_PARTITION__/",
+		"a%20b=1/f": "a%20b=__HIVE_DEFAULT_PARTITION__/", "log/a%2Fb=1/f": "a%2Fb=__HIVE_DEFAULT_PARTITION__/",
+	} {
+		if got := Nulls(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// A file may be of the table of its directory, or of one above that the format has put it below.
+func TestAround(t *testing.T) {
+	for dir, want := range map[string]string{
+		"":                        "[]",
+		"/":                       "[/]",
+		"t/":                      "[t/ ]",
+		"/w/t/data/":              "[/w/t/data/ /w/t/]",
+		"/w/t/data/dt=1/c=2/":     "[/w/t/data/ /w/t/]",
+		"/w/t/dt=1/":              "[/w/t/ /w/]",
+		"/w/t/data/0110/1010/11/": "[/w/t/data/0110/1010/11/ /w/t/data/0110/1010/ /w/t/]",
+		"/run=5/w/t/data/":        "[/run=5/w/t/data/ /run=5/w/t/ /]",
+		"t/dt=1/deep/":            "[t/dt=1/deep/ t/dt=1/ t/ ]",
+		"t/data/0110/dt=1/":       "[t/data/0110/ t/data/ t/]",
+	} {
+		if got := fmt.Sprint(around(dir)); got != want {
+			t.Errorf("%s: %s, want %s", dir, got, want)
+		}
+	}
+}
+
+// A directory is looked at once; what it is found to be stays true. Raw reading looks at none.
+func TestLook(t *testing.T) {
+	table := errors.New("a table")
+	var looked []string
+	look := func(dir string) error {
+		if looked = append(looked, dir); dir == "w/t/" {
+			return table
+		}
+		return nil
+	}
+	ctx := Looking(t.Context(), false)
+	for _, dir := range []string{"w/plain/", "w/plain/", "w/t/data/", "w/t/data/", "w/t/data/x=1/"} {
+		if err := Look(Looking(ctx, false), "s3://b/", dir, look); (err != nil) != strings.HasPrefix(dir, "w/t/") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if got := fmt.Sprint(looked); got != "[w/plain/ w/ w/t/data/ w/t/]" {
+		t.Errorf("looked at %s", got)
+	}
+	if err := Look(ctx, "s3://c/", "w/t/data/", look); err == nil || len(looked) != 6 {
+		t.Errorf("another bucket: %v", looked)
+	}
+	if err := Look(Looking(ctx, true), "", "w/t/", look); err != nil || len(looked) != 6 || !Raw(Looking(ctx, true)) || Raw(ctx) {
+		t.Errorf("raw: %v, %v", err, looked)
+	}
+}

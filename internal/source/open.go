@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -107,6 +108,7 @@ func (o *Opening) Listing(ctx context.Context, names []string) (l listing, err e
 // with AllowEmpty, directories without data. manifests are the directories of manifests
 // that were seen below each. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
 func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
+	ctx = hive.Looking(ctx, false)
 	lists, manifests = make([][]storage.Object, len(names)), make([][]string, len(names))
 	var empty error
 	for i, name := range names {

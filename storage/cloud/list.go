@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (s *store) ListManifests(ctx context.Context, given string) (objects []stor
 		return nil, nil, err
 	}
 	seen := outputs{}
-	objects, err = b.find(ctx, n, seen)
+	objects, err = b.find(hive.Looking(ctx, false), n, seen)
 	for _, dir := range slices.Sorted(maps.Keys(seen)) {
 		manifests = append(manifests, n.of(dir))
 	}
@@ -88,7 +89,7 @@ func (b *bucket) find(ctx context.Context, n name, seen outputs) ([]storage.Obje
 	if n.key != "" && !strings.HasSuffix(n.key, "/") {
 		e, err := b.stat(ctx, n.key)
 		if err == nil {
-			return []storage.Object{e.object(n.given, path.Base(n.key))}, nil
+			return []storage.Object{e.object(n.given, path.Base(n.key))}, b.notInTable(ctx, n, dirOf(n.key))
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -96,17 +97,22 @@ func (b *bucket) find(ctx context.Context, n name, seen outputs) ([]storage.Obje
 	}
 	if glob.Is(n.key) {
 		if !strings.ContainsAny(n.key, "*?[") { // braces may be a name's own
-			objects, err := b.walk(ctx, n, below(n.key), "", seen)
+			objects, err := b.walkPlain(ctx, n, below(n.key), seen)
 			if !errors.Is(err, fs.ErrNotExist) {
 				return objects, err
 			}
 		}
 		return b.glob(ctx, n, seen)
 	}
-	if err := b.plainTables(ctx, n, below(n.key)); err != nil {
+	return b.walkPlain(ctx, n, below(n.key), seen)
+}
+
+// walkPlain is walk of what is not in a table.
+func (b *bucket) walkPlain(ctx context.Context, n name, prefix string, seen outputs) ([]storage.Object, error) {
+	if err := b.notInTable(ctx, n, prefix, prefix); err != nil {
 		return nil, err
 	}
-	return b.walk(ctx, n, below(n.key), "", seen)
+	return b.walk(ctx, n, prefix, "", seen)
 }
 
 // Tree implements [storage.Storage].
@@ -172,7 +178,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 		any = true
 		seen.see(e.key, prefix)
 		rel := e.key[len(prefix):]
-		if format, dir, mark := hive.Table(rel); format != "" {
+		if format, dir, mark := hive.Table(rel); format != "" && !hive.Raw(ctx) {
 			refused = hive.NotPlain(strings.TrimRight(address.Redact(n.of(prefix+dir)), "/"), format, mark)
 			return false
 		}
@@ -218,7 +224,7 @@ func (b *bucket) glob(ctx context.Context, n name, seen outputs) (objects []stor
 // below lists what matches a pattern with **, see [storage.Local].
 func (b *bucket) below(ctx context.Context, n name, pattern string, seen outputs) (objects []storage.Object, err error) {
 	root := glob.Static(pattern)
-	all, err := b.walk(ctx, n, root, "", seen)
+	all, err := b.walkPlain(ctx, n, root, seen)
 	if err != nil && !errors.Is(err, storage.ErrNoFiles) && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -237,7 +243,7 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string, seen output
 	if !strings.Contains(pattern[len(prefix):], "/") {
 		delimiter = "/" // only the last element is a pattern, so objects below other directories need not be listed
 	}
-	dirs := map[string]bool{}
+	dirs, near := map[string]bool{}, map[string]bool{} // that match, and of files that do
 	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {
 		seen.see(e.key, glob.Static(pattern))
 		top, ok := glob.Top(pattern, e.key)
@@ -249,11 +255,17 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string, seen output
 			dirs[top] = true
 		case !e.dir && !placeholder(e.key):
 			objects = append(objects, e.object(n.of(e.key), path.Base(e.key)))
+			near[dirOf(e.key)] = true
 		}
 		return true
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, dir := range slices.Sorted(maps.Keys(near)) {
+		if err := b.notInTable(ctx, n, dir); err != nil {
+			return nil, err
+		}
 	}
 	found, err := b.walkAll(ctx, n, slices.Sorted(maps.Keys(dirs)), seen)
 	if err != nil {
@@ -268,8 +280,10 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen output
 	for i, dir := range dirs {
 		prefixes[i] = dir + "/"
 	}
-	if err := b.plainTables(ctx, n, prefixes...); err != nil {
-		return nil, err
+	for _, prefix := range prefixes {
+		if err := b.notInTable(ctx, n, prefix, prefix); err != nil {
+			return nil, err
+		}
 	}
 	lists, saw := make([][]storage.Object, len(dirs)), make([]outputs, len(dirs))
 	g, ctx := errgroup.WithContext(ctx)
@@ -288,26 +302,46 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen output
 	return slices.Concat(lists...), err
 }
 
-// plainTables refuses partitions of Delta Lake, Hudi and Iceberg tables.
-func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) error {
-	checked := map[string]bool{}
-	for _, prefix := range prefixes {
-		dir, _, ok := hive.Cut(prefix)
-		if !ok || checked[dir] {
-			continue
+// dirOf returns the directory of a key, with a slash at its end unless it is the bucket.
+func dirOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
+
+// notInTable refuses files of Delta Lake, Hudi and Iceberg tables by what is beside dir and above
+// it. walked are directories that walk looks at.
+func (b *bucket) notInTable(ctx context.Context, n name, dir string, walked ...string) error {
+	return hive.Look(ctx, n.place.String(), dir, func(at string) error {
+		if slices.Contains(walked, at) {
+			return nil
 		}
-		checked[dir] = true
-		for _, mark := range []string{"_delta_log/", ".hoodie/", "metadata/"} {
-			var refused error
-			err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
-				if format, _, mark := hive.Table(e.key[len(dir):]); format != "" {
-					refused = hive.NotPlain(strings.TrimRight(address.Redact(n.of(dir)), "/"), format, mark)
-				}
-				return refused == nil
-			})
-			if err := errors.Join(err, refused); err != nil {
-				return err
+		return b.plainTable(ctx, n, at)
+	})
+}
+
+// plainTable refuses a directory of a table. The first entries of a list show what it is; only a
+// directory with more of them takes more requests. What may not be listed is no table.
+func (b *bucket) plainTable(ctx context.Context, n name, dir string) error {
+	var refused error
+	entries := 0
+	for marks := []string{""}; len(marks) > 0; {
+		mark := marks[0]
+		marks = marks[1:]
+		err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
+			rel := e.key[len(dir):]
+			format, _, shown := hive.Table(rel)
+			switch entries++; {
+			case format != "":
+				refused = hive.NotPlain(strings.TrimRight(address.Redact(n.of(dir)), "/"), format, shown)
+			case mark == "" && rel == "metadata/":
+				marks = []string{rel}
+			case mark == "" && entries == pageSize && rel < "metadata/":
+				marks = []string{"_delta_log/", ".hoodie/", "metadata/"}
 			}
+			return refused == nil && (mark != "" || len(marks) == 0 && rel < "metadata/")
+		})
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := cmp.Or(err, refused); err != nil {
+			return err
 		}
 	}
 	return nil

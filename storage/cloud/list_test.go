@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -48,24 +49,24 @@ func TestGlob(t *testing.T) {
 		rels  string
 		lists int64
 	}{
-		"log/*/*":        {"a b ?sub/c g f", 5},
-		"log/dt=*/a":     {"a", 1},
+		"log/*/*":        {"a b ?sub/c g f", 7},
+		"log/dt=*/a":     {"a", 3},
 		"log/dt=?":       {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 6},
 		"log/dt=?/":      {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 6},
 		"log/*":          {"?[z]/g a*b ?dt=1/a ?dt=2/b ?dt=2/sub/c e ?x%20y/f", 8},
-		"log/_*/*":       {"d", 1},
-		"log/.hid*":      {".hidden", 1},
-		"log*/[eh]":      {"e h", 1},
-		"log/x%20y/*":    {"f", 1},
-		`log/\[z\]/*`:    {"g", 1},
-		"log/a*b":        {"a*b", 0}, // the object of that name
-		"*/dt=[12]/[ab]": {"a b", 1},
+		"log/_*/*":       {"d", 3},
+		"log/.hid*":      {".hidden", 3},
+		"log*/[eh]":      {"e h", 4},
+		"log/x%20y/*":    {"f", 3},
+		`log/\[z\]/*`:    {"g", 3},
+		"log/a*b":        {"a*b", 2}, // the object of that name
+		"*/dt=[12]/[ab]": {"a b", 3},
 
-		"log/**/[abc]":       {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 1},
-		"log/dt=*/**":        {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 1},
+		"log/**/[abc]":       {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 2},
+		"log/dt=*/**":        {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 2},
 		"**/sub/*":           {"?log/dt=2/sub/c", 1},
-		"log/{dt=1,x%20y}/*": {"a f", 1},
-		"log/dt=[!1]/b":      {"b", 1},
+		"log/{dt=1,x%20y}/*": {"a f", 4},
+		"log/dt=[!1]/b":      {"b", 3},
 	} {
 		before := s.Stats().Requests.List
 		objects, err := s.List(t.Context(), "mem://b/"+pattern)
@@ -107,7 +108,7 @@ func TestListMany(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 	}
-	if r := s.Stats().Requests; total(r) != 3 || r.List != 3 {
+	if r := s.Stats().Requests; total(r) != 4 || r.List != 4 { // one of the directory above, which may be a table
 		t.Errorf("%+v", r)
 	}
 }
@@ -149,7 +150,11 @@ func TestDirectories(t *testing.T) {
 func TestTables(t *testing.T) {
 	s := fill(t, "delta/_delta_log/0.json", "delta/dt=1/a", "hudi/x/.hoodie/p", "hudi/x/a", "ice/metadata/v1.metadata.json", "ice/data/a",
 		"plain/metadata/a", "plain/_tmp/_delta_log/x", "plain/dt=1/b")
-	for dir, format := range map[string]string{"delta": "Delta Lake", "delta/dt=1": "Delta Lake", "hudi": "Hudi", "ice/": "Iceberg", "*": "", "del*": "Delta Lake", "plain": "", "plain/dt=1": ""} {
+	for dir, format := range map[string]string{
+		"delta": "Delta Lake", "delta/dt=1": "Delta Lake", "hudi": "Hudi", "ice/": "Iceberg", "*": "", "del*": "Delta Lake", "plain": "", "plain/dt=1": "",
+		"delta/dt=1/a": "Delta Lake", "delta/*/a": "Delta Lake", "delta/dt=1/**": "Delta Lake", "hudi/x/a": "Hudi", "ice/data": "Iceberg", "ice/data/": "Iceberg", "ice/data/*": "Iceberg", "ice/data/a": "Iceberg",
+		"ice/data/**": "Iceberg", "i*/data": "Iceberg", "plain/dt=1/*": "", "plain/dt=1/b": "", "plain/metadata/a": "",
+	} {
 		_, err := s.List(t.Context(), "mem://b/"+dir)
 		switch {
 		case dir == "*":
@@ -159,5 +164,44 @@ func TestTables(t *testing.T) {
 		case format == "" && err != nil, format != "" && (!errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), format)):
 			t.Errorf("%s: %v, want %q", dir, err, format)
 		}
+		if _, err := s.List(hive.Looking(t.Context(), true), "mem://b/"+dir); err != nil {
+			t.Errorf("%s, raw: %v", dir, err)
+		}
+	}
+}
+
+// Files that are named one by one take no request each to find out that they are in no table,
+// and a directory of many objects takes few.
+func TestTablesInFewRequests(t *testing.T) {
+	var keys []string
+	for i := range 1500 {
+		keys = append(keys, fmt.Sprintf("log/%05d", i))
+	}
+	s := fill(t, append(keys, "log/metadata/v2.json", "log/metadata/x", "big/metadata/v1.metadata.json", "big/data/a", "deep/a")...)
+	ctx := hive.Looking(t.Context(), false)
+	for _, k := range keys[:100] {
+		if _, err := s.List(ctx, "mem://b/"+k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := s.Stats().Requests; r.List > 5 || r.Head != 100 {
+		t.Errorf("%+v", r)
+	}
+	before := s.Stats().Requests.List
+	if _, err := s.List(t.Context(), "mem://b/big/data/"); !errors.Is(err, fault.ErrUnsupported) || s.Stats().Requests.List-before > 2 {
+		t.Errorf("%v in %d lists", err, s.Stats().Requests.List-before)
+	}
+	for i := range 1200 {
+		b, err := s.bucketOf(t.Context(), place{scheme: schemeMem, bucket: "b"})
+		if err == nil {
+			err = b.put(t.Context(), fmt.Sprintf("big/%05d", i), []byte("x"), "", false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before = s.Stats().Requests.List
+	if _, err := s.List(t.Context(), "mem://b/big/data/a"); !errors.Is(err, fault.ErrUnsupported) || s.Stats().Requests.List-before > 5 {
+		t.Errorf("%v in %d lists", err, s.Stats().Requests.List-before)
 	}
 }

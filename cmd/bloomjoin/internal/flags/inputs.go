@@ -30,9 +30,15 @@ func (o *Inputs) Add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.include, "include", nil, "`GLOB` read only matching files, as '*.parquet'; repeatable")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` skip matching files; repeatable")
 	f.BoolVar(&o.uncommitted, "uncommitted", false, "read unfinished outputs, too")
+	AddRaw(f)
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: name=value directories are columns; or off")
 	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date")
 }
+
+// AddRaw adds the flag of verbs that read files, which the session looks up.
+func AddRaw(f *pflag.FlagSet) { f.Bool(RawFiles, false, "read files of tables, with deleted rows") }
+
+const RawFiles = "raw-files"
 
 // AddFrom adds the flag that takes the place of arguments.
 func (o *Inputs) AddFrom(f *pflag.FlagSet) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
@@ -89,6 +90,9 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		}
 		if err := c.checkCommon(); err != nil {
 			return err
+		}
+		if raw, _ := cmd.Flags().GetBool(flags.RawFiles); raw || c.verb == "inspect" {
+			cmd.SetContext(hive.Looking(cmd.Context(), true))
 		}
 		return c.pipes(cmd, args)
 	}
