@@ -29,7 +29,7 @@ import (
 
 // pendingInDir is Pending for a directory.
 func (o Destination) pendingInDir(ctx context.Context) ([]*source.File, error) {
-	d, err := o.directory()
+	d, err := o.directory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (o *Destination) jobOf(ctx context.Context) (*publish.Run, error) {
 	if !o.owner.Known() && !o.Shard.Whole() {
 		return nil, fmt.Errorf("%s: a directory that several workers write needs the digest of their run", o.Name)
 	}
-	d, err := o.directory()
+	d, err := o.directory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (o *Destination) jobOf(ctx context.Context) (*publish.Run, error) {
 }
 
 // directory returns the output as a directory.
-func (o Destination) directory() (*publish.Dir, error) {
+func (o Destination) directory(ctx context.Context) (*publish.Dir, error) {
 	d := &publish.Dir{
 		Owner: *o.owner, Name: o.Name, Manifests: o.ManifestDir, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
 		Require: publish.Require(o.Require), Rows: o.rowsOf,
@@ -85,7 +85,7 @@ func (o Destination) directory() (*publish.Dir, error) {
 	if d.Manifests == "" {
 		d.Manifests = publish.ManifestsOf(unlinked(o.Store, o.Name))
 	}
-	d.Recipe = publish.Recipe{Result: o.Result, Hive: o.owner.Hive}
+	d.Recipe = publish.Recipe{Result: o.Result, Hive: o.owner.Hive, RawFiles: hive.Raw(ctx)}
 	if o.Filter != [32]byte{} {
 		d.Recipe.Filter = hex.EncodeToString(o.Filter[:])
 	}
@@ -315,7 +315,7 @@ func (o Destination) recorded(ctx context.Context) (*publish.Recorded, error) {
 	if err := o.prepare(ctx, nil); err != nil {
 		return nil, err
 	}
-	d, err := o.directory()
+	d, err := o.directory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +375,7 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 	}
 	out.fill(ctx)
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
-	d, err := out.directory()
+	d, err := out.directory(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -401,7 +401,7 @@ func InspectDirectory(ctx context.Context, out Destination, check bool) (*Direct
 	}
 	out.fill(ctx)
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
-	d, err := out.directory()
+	d, err := out.directory(ctx)
 	if err != nil || d.Manifests == "" {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
@@ -230,17 +231,42 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// The Parquet files of Delta, Hudi and Iceberg tables may hold rows that were deleted.
+// The Parquet files of Delta, Hudi and Iceberg tables may hold rows that were deleted, however
+// they are named.
 func TestTableFormats(t *testing.T) {
 	for mark, format := range map[string]string{"_delta_log/0.json": "Delta", "metadata/v1.metadata.json": "Iceberg", ".hoodie/hoodie.properties": "Hudi"} {
 		dir := t.TempDir()
-		sourcetest.Write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
-		sourcetest.Put(t, filepath.Join(dir, "t", mark), "{}")
-		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
-			_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*.json"}}})
-			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
+		for _, name := range []string{"t/dt=1/a.parquet", "t/data/a.parquet", "t/data/dt=1/x=2/a.parquet", "t/data/0110/1010/a.parquet", "plain/metadata/a.parquet", "plain/data/a.parquet"} {
+			sourcetest.Write(t, filepath.Join(dir, name), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 		}
-		roomtest.Open(t, source.Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
+		sourcetest.Put(t, filepath.Join(dir, "t", mark), "{}")
+		refused := []string{
+			"/t", "", "/t/", "/t/dt=1", "/*", "/t/dt=*/*.parquet", "/t/dt=1/a.parquet", "/t/dt=1/../dt=1/a.parquet", "/**/*.parquet",
+			"/t/data", "/t/data/", "/t/data/*.parquet", "/t/data/a.parquet", "/t/d*/*.parquet", "/t/data/dt=1", "/t/data/dt=1/**/*.parquet", "/t/data/dt=1/x=2/a.parquet", "/t/data/*/*/a.parquet",
+		}
+		for i := range refused {
+			refused[i] = dir + refused[i]
+		}
+		if link := filepath.Join(t.TempDir(), "link"); os.Symlink(filepath.Join(dir, "t", "data"), link) == nil {
+			refused = append(refused, link, link+"/a.parquet", link+"/*.parquet")
+		}
+		for _, name := range refused {
+			open := source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*.json"}, Hive: dataset.HiveOff}}
+			_, err := source.Open(t.Context(), []string{name}, open)
+			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, dir+"/t", "RawFiles")
+			if files, err := source.Open(hive.Looking(t.Context(), true), []string{name}, open); err != nil || len(files) == 0 {
+				t.Errorf("%s, raw: %d files, %v", name, len(files), err)
+			} else if err := source.Close(files); err != nil {
+				t.Error(err)
+			}
+		}
+		roomtest.Open(t, source.Opening{}, dir+"/plain", dir+"/plain/data", dir+"/plain/data/*.parquet", dir+"/plain/metadata/a.parquet")
+		t.Chdir(filepath.Join(dir, "t", "data"))
+		for _, name := range []string{".", "a.parquet", "*.parquet", "./a.parquet", "dt=1"} {
+			_, err := source.Open(t.Context(), []string{name}, source.Opening{})
+			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, "..: ")
+		}
+		t.Chdir(t.TempDir())
 	}
 }
 

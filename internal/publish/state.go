@@ -34,6 +34,8 @@ type Recipe struct {
 	Result  string   `json:"result,omitempty"` // what the rows are: candidates or exact
 	Filter  string   `json:"filter,omitempty"` // digest of the filter, hexadecimal
 	Hive    []string `json:"hive,omitempty"`   // columns that come from the inputs' paths, as "dt:date"
+	// RawFiles is true if files of tables were read as they are, with deleted rows.
+	RawFiles bool `json:"raw_files,omitempty"`
 	// Whole is true if each output depends on all inputs, as in right and full joins.
 	Whole bool `json:"whole,omitempty"`
 	// IDsMatched are bounds on the number of IDs that have a row, over all inputs:
@@ -169,6 +171,7 @@ func (s *State) add(r Recipe, entries []Entry, files []File) {
 		r.IDsTotal = max(r.IDsTotal, s.Recipes[i].IDsTotal)
 		r.IDsMatched[0] = max(r.IDsMatched[0], old[0])
 		r.IDsMatched[1] = min(r.IDsMatched[1]+old[1], max(r.IDsTotal, r.IDsMatched[1]))
+		r.RawFiles = r.RawFiles || s.Recipes[i].RawFiles
 		s.Recipes[i] = r
 	}
 	for _, e := range entries {
