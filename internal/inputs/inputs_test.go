@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
@@ -525,4 +526,71 @@ func TestInputsAt(t *testing.T) {
 		sourcetest.Equal(t, fmt.Sprint("input ", n), got[i].Rel, all[n].Rel)
 		sourcetest.Equal(t, fmt.Sprint("number of input ", n), got[i].Number(), n)
 	}
+}
+
+// Files that are not read are compared as those that are opened: by size and fingerprint. Above
+// 1 MiB, that is no proof, and the time counts if it is asked for. Of objects it is the identity.
+func TestDiffer(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, rows, first int) string {
+		name = filepath.Join(dir, name)
+		return sourcetest.Write(t, name, 1<<20, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: sourcetest.Numbers(rows, func(k int) int64 { return int64((k + first) * 0x9E3779B97F4A7C1) })}))
+	}
+	small, large := write("a.parquet", 3, 0), write("b.parquet", 200_000, 0)
+	memory := storage.Memory()
+	put := func(content string) {
+		w, err := memory.Create(t.Context(), "s3://b/log/c.parquet", storage.CreateOptions{})
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err == nil {
+			err = w.Commit(true)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(sourcetest.Get(t, small))
+	list := func(src storage.Source, name string) (l *List, all []Input) {
+		l, err := Find(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Store: src}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		for in := range l.Each(t.Context()) {
+			all = append(all, in)
+		}
+		return l, all
+	}
+	local, files := list(storage.Local(), dir)
+	remote, objects := list(memory, "s3://b/log")
+	check := func(about string, timed bool, want ...bool) {
+		t.Helper()
+		why, err := local.Differ(t.Context(), files, source.Opening{}, timed)
+		more, failed := remote.Differ(t.Context(), objects, source.Opening{OpenOptions: source.OpenOptions{Store: memory}}, timed)
+		if err := errors.Join(err, failed); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range append(why, more...) {
+			if (err != nil) != want[i] || err != nil && !errors.Is(err, storage.ErrChanged) {
+				t.Errorf("%s, input %d: %v", about, i, err)
+			}
+		}
+	}
+	if len(files) != 2 || files[1].Size <= source.WholeBelow {
+		t.Fatalf("%+v", files)
+	}
+	check("as listed", true, false, false, false)
+	for _, name := range []string{small, large} {
+		if err := os.Chtimes(name, time.Time{}, time.Unix(1e9, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("copies", true, false, true, false)
+	check("copies", false, false, false, false)
+	write("a.parquet", 3, 1)
+	put(sourcetest.Get(t, small))
+	check("other content", false, true, false, true)
+	os.Remove(large)
+	check("gone", true, true, true, true)
 }

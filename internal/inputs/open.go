@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -35,6 +39,9 @@ func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (
 		if n := len(p.Input.Groups); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
 			return nil, nil, fmt.Errorf("%s: piece %d of %d: row groups from %d up to %d: want a range within 0 to %d", p.Input.Name, i+1, len(pieces), p.Lo, p.Hi, n)
 		}
+	}
+	if err := notInTables(ctx, opts.Store, pieces); err != nil {
+		return nil, nil, err
 	}
 	opts.Layout = in.layout()
 	bound := opts.OfPartitions()
@@ -66,6 +73,22 @@ func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (
 	return files, of, nil
 }
 
+// notInTables refuses files that belong to a table: it may be younger than the list.
+func notInTables(ctx context.Context, src storage.Source, pieces []Piece) error {
+	ctx, last := hive.Looking(ctx, false), "none"
+	for _, p := range pieces {
+		dir, _, _ := hive.Cut(path.Dir(filepath.ToSlash(p.Input.Name)) + "/")
+		if dir == last {
+			continue
+		}
+		last = dir
+		if _, err := src.List(ctx, p.Input.Name); errors.Is(err, fault.ErrUnsupported) {
+			return err
+		}
+	}
+	return nil
+}
+
 // open opens one file.
 func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound *where.Bound) (*source.File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
@@ -93,6 +116,51 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 	}
 	f.KnownAs(of.Print)
 	return f, f.Rest()
+}
+
+// Differ returns why the files of some inputs are no longer those that were listed; nil: size and
+// fingerprint are the same. If timed is set, files above 1 MiB must have the listed time, too: their fingerprints
+// do not cover all bytes. Objects of stores are not opened, their identity decides.
+func (in *List) Differ(ctx context.Context, some []Input, opts source.Opening, timed bool) (why []error, err error) {
+	if err := opts.Fill(); err != nil || len(some) == 0 {
+		return nil, err
+	}
+	opts.Layout = in.layout()
+	why = make([]error, len(some))
+	var work errgroup.Group
+	work.SetLimit(max(objects.Concurrency(opts.Store, some[0].Name), runtime.GOMAXPROCS(0)))
+	for i := range some {
+		work.Go(func() error {
+			why[i] = in.differs(ctx, &some[i], opts, timed)
+			return stopped.Err(ctx)
+		})
+	}
+	return why, work.Wait()
+}
+
+// differs is Differ of one file.
+func (in *List) differs(ctx context.Context, of *Input, opts source.Opening, timed bool) error {
+	if _, local, _ := address.FilePath(of.Name); address.IsURL(of.Name) && !local {
+		got, err := opts.Store.Stat(ctx, of.Name)
+		if err == nil && (got.Size != of.Size || of.Identity == "" || got.Identity != of.Identity) {
+			err = in.changed(of, "it was written again", nil)
+		}
+		return err
+	}
+	f, err := in.open(ctx, of, opts, nil)
+	if err != nil {
+		return err
+	}
+	print := []byte(of.Print)
+	if of.Size <= source.WholeBelow {
+		print, err = f.Digest()
+	} else if timed && f.Reader().Object().Identity != of.Identity {
+		print = nil
+	}
+	if err == nil && !bytes.Equal(print, of.Print) {
+		err = in.changed(of, "its content is another one", nil)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // sameObject compares what is known of a file before it is read.
