@@ -109,6 +109,7 @@ func logErrors() []errorGroup {
 			failed("A directory without data", scan+"-o out.parquet no-data"),
 			failed("A file among the data that is not data", scan+"-o out.parquet mixed"),
 			failed("A Delta Lake table", scan+"-o out.parquet delta"),
+			failed("Files of an Iceberg table", scan+"-o out/ --base iceberg 'iceberg/data/*.parquet'"),
 			failed("A log in CSV", scan+"-o out.parquet ids.csv"),
 			failed("A log in CSV on standard input", scan+"-o out.parquet - < ids.csv"),
 			failed("A Parquet log on standard input", scan+"-o out.parquet - < ids.parquet"),

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -37,7 +38,7 @@ func (c *cli) findCmd() *cobra.Command {
 	var o findFlags
 	cmd := &cobra.Command{
 		Use:   "find --key VALUE[,VALUE] INPUTS.jsonl",
-		Short: "Name the files that may hold a key, without opening them",
+		Short: "Name the files that may hold a key, without scanning them",
 		Long:  `Name the files of a list that may hold a key, by the index of the list, which bloomjoin inputs --index writes. A file that is not named does not hold it.`,
 		Example: `  bloomjoin find --key 12345 inputs.jsonl
   bloomjoin find --key 12345 --key 678 --verify inputs.jsonl
@@ -109,7 +110,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 		return err
 	}
 	rep := findReport{Inputs: list.Len(), FPR: x.FPR, IndexBytes: x.Size(), Files: []foundFile{}}
-	if rep.Files, err = candidates(ctx, list, x, wanted); err != nil {
+	if rep.Files, err = c.candidates(ctx, list, x, wanted); err != nil {
 		return err
 	}
 	rep.Candidates = len(rep.Files)
@@ -150,12 +151,10 @@ func valuesIn(text string) (values []string, ok bool) {
 	return slices.Concat(lines...), err == nil && len(lines) < 2
 }
 
-// candidates returns the files that may hold one of the keys.
-func candidates(ctx context.Context, list *inputs.List, x *keyindex.Index, wanted []keyindex.Value) (found []foundFile, err error) {
-	var hashes []uint64
-	for _, v := range wanted {
-		hashes = append(hashes, v.Hash)
-	}
+// candidates returns the files that may hold one of the keys, also those of which the index does
+// not know since they have changed.
+func (c *cli) candidates(ctx context.Context, list *inputs.List, x *keyindex.Index, wanted []keyindex.Value) (found []foundFile, err error) {
+	hashes := each.Slice(wanted, func(v keyindex.Value) uint64 { return v.Hash })
 	units := make([]keyindex.Unit, x.Inputs)
 	for i := range units {
 		units[i] = x.File(i)
@@ -164,15 +163,24 @@ func candidates(ctx context.Context, list *inputs.List, x *keyindex.Index, wante
 	if err != nil {
 		return nil, err
 	}
-	var numbers []int
-	for i, is := range may {
-		if is {
-			numbers = append(numbers, i)
+	var all, some []inputs.Input
+	for in, err := range list.Each(ctx) {
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, in)
 	}
-	some, err := list.At(ctx, numbers)
+	changed, err := list.Differ(ctx, all, source.Opening{OpenOptions: source.OpenOptions{Store: c.Store()}}, true)
 	if err != nil {
 		return nil, err
+	}
+	for i, is := range may {
+		if errors.Is(changed[i], fs.ErrNotExist) {
+			changed[i] = nil // it holds no key
+		}
+		if is || changed[i] != nil {
+			some = append(some, all[i])
+		}
 	}
 	units = units[:0]
 	for _, in := range some {
@@ -190,11 +198,11 @@ func candidates(ctx context.Context, list *inputs.List, x *keyindex.Index, wante
 	for _, in := range some {
 		f := foundFile{File: publish.EscapeName(in.Name), RowGroups: []int{}, input: in}
 		for g := range in.Groups {
-			if may[g] {
+			if may[g] || changed[in.Number()] != nil {
 				f.RowGroups = append(f.RowGroups, g)
 			}
 		}
-		if may = may[len(in.Groups):]; len(f.RowGroups) > 0 {
+		if may = may[len(in.Groups):]; len(f.RowGroups) > 0 || changed[in.Number()] != nil {
 			found = append(found, f)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -257,6 +258,112 @@ func TestIndexNoticesChanges(t *testing.T) {
 	if code != session.ExitFailed || !strings.Contains(said, "p04.parquet") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
+}
+
+// replaced writes a file again, of the same size and time.
+func replaced(t *testing.T, name string, cols ...sourcetest.Col) {
+	t.Helper()
+	was, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sourcetest.Write(t, name, 40, sourcetest.Record(t, memory.DefaultAllocator, cols...))
+	if err := os.Chtimes(name, time.Time{}, was.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.Stat(name); err != nil || now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime()) {
+		t.Fatalf("%s: %v, %v, want the size and time of %v", name, now, err, was)
+	}
+}
+
+// What is left out by what a list or its index says is looked at, also if size and time are as
+// they were listed.
+func TestUnreadFilesAreLookedAt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ids := func(name string, values ...int64) sourcetest.Col { return sourcetest.Col{Name: name, Values: values} }
+	for name, col := range map[string]sourcetest.Col{
+		"a": ids("user", 1, 2), "b": ids("user", 7, 8), "c": ids("misc", 1, 2), "d": ids("misc", 3, 4),
+	} {
+		sourcetest.Write(t, "log/"+name+".parquet", 40, sourcetest.Record(t, memory.DefaultAllocator, col))
+	}
+	sourcetest.Put(t, "one.csv", "user\n1\n3\n")
+	works(t, "", "inputs", "--quiet", "--index", "user", "--index-row-groups", "-o", "list.jsonl", "log/a.parquet", "log/b.parquet")
+	works(t, "", "inputs", "--quiet", "-o", "all.jsonl", "log")
+	count := func(want, list string, more ...string) {
+		t.Helper()
+		args := append([]string{"join", "--quiet", "--ids", "one.csv", "--on", "user", "--count", "--files-from", list}, more...)
+		if got := works(t, "", args...); got != want+"\n" {
+			t.Errorf("%v: %q, want %s", args, got, want)
+		}
+	}
+	count("1", "list.jsonl")
+	count("1", "all.jsonl", "--missing-key", "skip-file")
+	if got := works(t, "", "find", "--quiet", "--key", "3", "list.jsonl"); got != "" {
+		t.Errorf("find: %q", got)
+	}
+	replaced(t, "log/b.parquet", ids("user", 1, 3))
+	count("3", "list.jsonl")
+	count("3", "all.jsonl", "--missing-key", "skip-file")
+	if got := works(t, "", "find", "--quiet", "--row-groups", "--key", "3", "list.jsonl"); got != "log/b.parquet\t0\n" {
+		t.Errorf("find: %q", got)
+	}
+	if got := works(t, "", "find", "--quiet", "--verify", "--key", "3", "list.jsonl"); got != "log/b.parquet\t1\n" {
+		t.Errorf("find --verify: %q", got)
+	}
+	replaced(t, "log/d.parquet", ids("user", 1, 3)) // the list says that it has no users
+	_, said, code := called(t, "", "join", "--ids", "one.csv", "--on", "user", "--count", "--files-from", "all.jsonl", "--missing-key", "skip-file")
+	if code != session.ExitFailed || !strings.Contains(said, "d.parquet") || !strings.Contains(said, "its content is another one") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if err := os.Remove("log/b.parquet"); err != nil {
+		t.Fatal(err)
+	}
+	if got := works(t, "", "find", "--quiet", "--key", "3", "list.jsonl"); got != "" {
+		t.Errorf("find without the file: %q", got)
+	}
+}
+
+// Files of a table are refused however they are named, and in a list that is older than the
+// table. The manifest says that they were read all the same.
+func TestRawFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	sourcetest.Write(t, "t/data/a.parquet", 40, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1, 2}}))
+	sourcetest.Put(t, "one.csv", "user\n1\n3\n")
+	sourcetest.Put(t, "names.txt", "t/data/a.parquet\n")
+	works(t, "", "inputs", "--quiet", "-o", "list.jsonl", "t/data")
+	works(t, "", "build", "--quiet", "--key", "user", "--kind", "counting", "-o", "count.bjf", "t/data")
+	works(t, "", "build", "--quiet", "--key", "user", "--key-type", "int64", "-o", "one.bjf", "one.csv")
+	sourcetest.Put(t, "t/metadata/v1.metadata.json", "{}")
+	for _, args := range [][]string{
+		{"join", "--ids", "one.csv", "--on", "user", "-o", "out/", "t/data"},
+		{"join", "--ids", "one.csv", "--on", "user", "-o", "out/", "--files-from", "names.txt"},
+		{"join", "--ids", "one.csv", "--on", "user", "-o", "out/", "--files-from", "list.jsonl"},
+		{"join", "--ids", "t/data/*.parquet", "--on", "user", "-o", "out/", "t/data/a.parquet"},
+		{"plan", "--ids", "one.csv", "--on", "user", "t/data"},
+		{"build", "--key", "user", "-o", "out.bjf", "t/data"},
+		{"scan", "--filter", "one.bjf", "-o", "out.parquet", "t/data/*.parquet"},
+		{"dedup", "--key", "user", "--expect", "10", "-o", "dedup.parquet", "t/data/a.parquet"},
+		{"sketch", "--key", "user", "-o", "out.bjs", "t/data"},
+		{"inputs", "-o", "new.jsonl", "t/data"},
+		{"update", "--add", "t/data/a.parquet", "-o", "more.bjf", "count.bjf"},
+	} {
+		if _, said, code := called(t, "", args...); code != session.ExitFailed || !strings.Contains(said, "t: unsupported: the files of a table in the format Iceberg") || !strings.Contains(said, "--raw-files") {
+			t.Errorf("%v: exit code %d: %s", args, code, said)
+		}
+		works(t, "", append(args, "--raw-files", "--quiet")...)
+		if args[0] != "join" {
+			continue
+		}
+		if state := string(read(t, "out.bloomjoin/manifest.json")); !strings.Contains(state, `"raw_files":true`) {
+			t.Errorf("%v: the manifest is %s", args, state)
+		}
+		for _, dir := range []string{"out", "out.bloomjoin"} {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	works(t, "", "inspect", "--quiet", "t/data/a.parquet")
 }
 
 // Whether files fit into one output does not depend on which of them hold a key.

@@ -1,14 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -17,10 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // With a list of inputs, a run opens one file of each schema to check keys and columns,
@@ -72,14 +68,19 @@ func (r *logRun) skipListed(ctx context.Context) (err error) {
 		why[r.schemas[s.file]] = s.why
 	}
 	r.found, r.skipped = r.list, nil
+	var some []inputs.Input
 	r.list, err = r.list.Pick(ctx, func(in *inputs.Input) bool {
 		reason, without := why[in.Schema]
 		if without {
-			r.skipped = append(r.skipped, skippedFile{name: in.Name, why: reason})
+			r.skipped, some = append(r.skipped, skippedFile{name: in.Name, why: reason}), append(some, *in)
 		}
 		return !without
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	changed, err := r.list.Differ(ctx, some, r.opening, false)
+	return errors.Join(err, cmp.Or(changed...))
 }
 
 // openOwn opens what this worker reads of a list.
@@ -255,7 +256,7 @@ func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string,
 }
 
 // keepDoubtful sets may of pieces that are read although they have no key: those whose figures
-// are not known; those whose file has another size or identity than was listed; and, if they
+// are not known; those whose file is not as it was listed; and, if they
 // share an output file, the first of each schema and format: the output takes metadata and
 // compression from the first, and depends on whether the others differ.
 func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
@@ -268,10 +269,9 @@ func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []b
 		}
 	}
 	conditions := r.opening.Where != ""
-	var work errgroup.Group
-	work.SetLimit(max(objects.Concurrency(r.Store(), share[0].Input.Name), runtime.GOMAXPROCS(0)))
-	for i := range share {
-		p := &share[i]
+	var left []int
+	var some []inputs.Input
+	for i, p := range share {
 		unknown := false
 		for _, g := range p.Input.Groups[p.Lo:p.Hi] {
 			unknown = unknown || g[0] < 0
@@ -279,19 +279,15 @@ func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []b
 		if unknown || conditions && r.index.Nulls(p.Input.Number(), p.Lo, p.Hi) > 0 {
 			may[i] = true
 		}
-		if may[i] {
-			continue
+		if !may[i] {
+			left, some = append(left, i), append(some, p.Input)
 		}
-		work.Go(func() error {
-			if err := stopped.Err(ctx); err != nil {
-				return err
-			}
-			o, err := r.Store().Stat(ctx, p.Input.Name)
-			may[i] = err != nil || o.Size != p.Input.Size || o.Identity == "" || o.Identity != p.Input.Identity
-			return nil // what is wrong shows when it is opened
-		})
 	}
-	return work.Wait()
+	why, err := r.list.Differ(ctx, some, r.opening, true)
+	for k, i := range left {
+		may[i] = err == nil && why[k] != nil // what is wrong shows when it is opened
+	}
+	return err
 }
 
 // unreadRows returns the rows of the pieces that were not read, and how many have no key.
