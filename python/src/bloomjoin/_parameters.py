@@ -111,7 +111,13 @@ class TempDir(TypedDict, total=False):
     temp_dir: Annotated[Path | None, "directory for what exceeds memory"]
 
 
-class FileChoice(TypedDict, total=False):
+class RawFiles(TypedDict, total=False):
+    """Whether files of tables are read."""
+
+    raw_files: Annotated[bool, "read files of Delta, Iceberg and Hudi tables, with deleted rows"]
+
+
+class FileChoice(RawFiles, total=False):
     """Which files of directories and patterns are read, and the columns of their paths."""
 
     include: Annotated[Names | None, "read only the files that match these patterns"]
@@ -295,7 +301,7 @@ class Build(Merge, TextFiles, Keys, FileChoice, TempDir, total=False):
     shard: Annotated[str | None, "read part 'i/n', from 0, into a partial filter"]
 
 
-class Update(Written, TextFiles, TempDir, Resources, total=False):
+class Update(Written, RawFiles, TextFiles, TempDir, Resources, total=False):
     """Options of ``CountingFilter.update``."""
 
     ignore_missing: Annotated[bool, "skip keys to remove that are certainly not in"]
@@ -326,7 +332,7 @@ class Find(Resources, total=False):
     verify: Annotated[bool, "read these files, and name those that hold a key, with the rows"]
 
 
-class Dedup(Keys, TempDir, Resources, total=False):
+class Dedup(Keys, RawFiles, TempDir, Resources, total=False):
     """Options of ``dedup``."""
 
     time: Annotated[str | None, "column with the time of a row; one window for all otherwise"]

@@ -79,7 +79,8 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
             )
     references = References(verb, options)
     schema = references.schema
-    log = list_log(options["logs"], _of(options, *_SELECTION, "uncommitted", *_HIVE, *_ACCESS))
+    chosen = _of(options, *_SELECTION, "uncommitted", "raw_files", *_HIVE, *_ACCESS)
+    log = list_log(options["logs"], chosen)
     task_options = {name: value for name, value in options.items() if name not in _SELECTION}
     if log.hive_types:
         task_options["hive_types"] = log.hive_types
