@@ -35,6 +35,26 @@ func TestTextMeetsBothFloats(t *testing.T) {
 	}
 }
 
+// TestTextMeetsNulls: the type of text IDs is that of a file that has one, also if the key of the
+// first file is NULL in all rows.
+func TestTextMeetsNulls(t *testing.T) {
+	none := writeTable(t, table(t, column{name: "k", dt: arrow.Null, values: []string{"NULL", "NULL"}}), 1, 1, dataset.ArrowFile)
+	name := filepath.Join(t.TempDir(), "ids.csv")
+	for text, dt := range map[string]arrow.DataType{"2024-05-01": arrow.FixedWidthTypes.Date32, "1.50": &arrow.Decimal128Type{Precision: 9, Scale: 2}, "7": arrow.PrimitiveTypes.Int32, "x": arrow.BinaryTypes.String} {
+		typed := writeTable(t, table(t, column{name: "k", dt: dt, values: []string{text, "NULL"}}), 1, 1, dataset.ArrowFile)
+		if err := os.WriteFile(name, []byte("k\n"+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, logs := range [][]string{{none, typed}, {typed, none}, {none, none, typed}} {
+			ids := open(t, partition.OpenOptions{Text: true}, name)
+			got, err := run(t, ids, open(t, partition.OpenOptions{}, logs...), join.Options{On: "k"})
+			if err != nil || len(got.rows) != 1 || got.report.IDsMatched != 1 {
+				t.Errorf("%s, %v: rows %q: %v", dt, logs, got.rows, err)
+			}
+		}
+	}
+}
+
 // TestTextMeetsAllIntegers: text IDs are compared with log files of signed and of
 // unsigned integers, although no integer type holds both.
 func TestTextMeetsAllIntegers(t *testing.T) {

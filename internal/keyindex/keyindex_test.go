@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -467,5 +468,49 @@ func TestUnreadable(t *testing.T) {
 	cancel()
 	if _, err := Build(ctx, list, source.Opening{}, Options{Key: "id", FPR: 0.1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+// A large file that was changed in place, with the same size and footer, is indexed again.
+func TestChangedInPlace(t *testing.T) {
+	const rows = 300_000
+	ids := make([]int64, rows)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range ids {
+		ids[i] = rng.Int64N(1 << 62)
+	}
+	dir := t.TempDir()
+	name := sourcetest.Write(t, filepath.Join(dir, "p.parquet"), rows, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}))
+	old := found(t, dir)
+	x, _ := indexed(t, old, Options{Key: "id", FPR: 0.01})
+	content := []byte(sourcetest.Get(t, name))
+	at := -1
+	var key []byte
+	for i := rows / 2; at < 0 && i < rows; i++ { // one that was stored as it is
+		key = binary.LittleEndian.AppendUint64(nil, uint64(ids[i]))
+		at = bytes.Index(content, key)
+	}
+	if at < 0 || len(content) <= source.WholeBelow {
+		t.Fatalf("no value in %d bytes", len(content))
+	}
+	content[at]++
+	sourcetest.Put(t, name, string(content))
+	if err := os.Chtimes(name, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	now := found(t, dir)
+	var was, is inputs.Input
+	for in := range old.Each(t.Context()) {
+		was = in
+	}
+	for in := range now.Each(t.Context()) {
+		is = in
+	}
+	if !bytes.Equal(was.Print, is.Print) || was.Size != is.Size {
+		t.Fatal("the footer has changed, too")
+	}
+	// It is read again: the checksum of a page shows that it was changed.
+	if f, err := Build(t.Context(), now, source.Opening{}, Options{Key: "id", FPR: 0.01, Old: x, OldList: old}); !errors.Is(err, fault.ErrCorrupt) {
+		t.Errorf("%v, %+v", err, f)
 	}
 }

@@ -103,6 +103,8 @@ func TestCast(t *testing.T) {
 		{fixed.Date32, []string{"2024-02-29"}, "timestamp", unzoned(arrow.Second), []string{"2024-02-29 00:00:00"}},
 		{unzoned(arrow.Second), []string{"2024-02-29 00:00:00"}, "date", fixed.Date32, []string{"2024-02-29"}},
 		{unzoned(arrow.Second), []string{"2024-02-29 00:00:01"}, "date", nil, nil},
+		{unzoned(arrow.Millisecond), []string{"2024-02-29 00:00:00.001"}, "date", nil, nil},
+		{zoned(arrow.Nanosecond), []string{"1969-12-31T00:00:00.5Z"}, "date", nil, nil},
 		{unzoned(arrow.Second), []string{"2024-02-29 00:00:01"}, "timestamptz", zoned(arrow.Nanosecond), []string{"2024-02-29T00:00:01Z"}},
 		{arrow.Null, []string{"NULL"}, "int64", prim.Int64, []string{"NULL"}},
 	} {

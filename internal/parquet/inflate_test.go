@@ -331,3 +331,19 @@ func TestPartsOfPages(t *testing.T) {
 		}
 	}
 }
+
+// A page that was decompressed early is one of its file: another file may have a page of the
+// same sizes at the same place.
+func TestEarlyPageOfAnotherFile(t *testing.T) {
+	one, other, stored := new(File), new(File), make([]byte, 2)
+	b := &Buffers{early: []earlyPage{{data: []byte("abc"), of: one, stored: len(stored), end: 50, size: 3}}}
+	if b.takeEarly(other, stored, 50, 3, 3) {
+		t.Error("another file takes it")
+	}
+	if !b.takeEarly(one, stored, 50, 3, 3) || string(b.raw) != "abc" {
+		t.Errorf("its file gets %q", b.raw)
+	}
+	if b.takeEarly(one, stored, 50, 3, 3) {
+		t.Error("it is taken twice")
+	}
+}

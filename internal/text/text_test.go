@@ -181,6 +181,7 @@ func TestRefused(t *testing.T) {
 		{"key twice", "a.jsonl", `{"a":1,"\u0061":2}`, fault.ErrCorrupt, "twice"},
 		{"half a pair", "a.jsonl", `{"a":"\ud800"}`, fault.ErrCorrupt, "surrogate"},
 		{"half a pair", "a.jsonl", `{"a":"\ud800\u0041"}`, fault.ErrCorrupt, "surrogate"},
+		{"half a pair", "a.jsonl", `{"a":"\ud800\ue000"}`, fault.ErrCorrupt, "surrogate"},
 		{"half a pair", "a.jsonl", `{"a":"\udc00"}`, fault.ErrCorrupt, "surrogate"},
 		{"half a pair in a key", "a.jsonl", `{"\ud800":1}`, fault.ErrCorrupt, "surrogate"},
 		{"not UTF-8", "a.jsonl", "{\"a\":\"\xff\"}", fault.ErrCorrupt, "UTF-8"},

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+)
+
+// flagged says what a flag does to a run that was done before.
+type flagged struct {
+	args string // the flag, with its value
+	base string // flags of both runs
+	in   string // the input; empty: log, or one.csv for IDs
+	dir  bool   // the output is a directory
+	done bool   // the run is the same, so that it is already done; otherwise it is done again or refused
+	not  string // why the flag is not tested
+}
+
+// everyVerb are the flags that all commands have.
+var everyVerb = map[string]flagged{
+	"threads": {args: "--threads 1", done: true}, "memory": {args: "--memory 256MiB", done: true},
+	"quiet": {args: "--quiet=false", done: true}, "verbose": {args: "--verbose", done: true}, "json": {args: "--json", done: true},
+	"progress": {args: "--progress none", done: true}, "progress-interval": {args: "--progress-interval 5s", done: true}, "log-format": {args: "--log-format json", done: true},
+	"store-option": {args: "--store-option region=x", done: true}, "stdin-digest": {args: "--stdin-digest 0a", done: true},
+	"help": {not: "it runs nothing"}, "help-all": {not: "it runs nothing"}, "force": {not: "the run is done again, whatever it is"}, "output": {not: "it is another output"},
+}
+
+// readers are flags of verbs that read files.
+var readers = map[string]flagged{
+	"include": {args: "--include *.parquet", done: true}, "exclude": {args: "--exclude b.parquet"}, "uncommitted": {args: "--uncommitted", done: true},
+	"raw-files": {args: "--raw-files", done: true}, "hive-partitioning": {args: "--hive-partitioning off"}, "hive-types": {args: "--hive-types dt:string"},
+	"files-from": {args: "--files-from list.jsonl", done: true},
+}
+
+// writers are flags of verbs that write rows.
+var writers = map[string]flagged{
+	"allow-empty": {args: "--allow-empty", done: true}, "where": {args: "--where n<90"}, "shard": {args: "--shard 0/2"},
+	"ignore-case": {args: "--ignore-case"}, "missing-key": {args: "--missing-key skip-file"},
+	"count": {not: "it writes nothing"}, "head": {not: "it writes nothing"},
+	"columns": {args: "--columns k"}, "schema": {args: "--schema union"}, "schema-from": {args: "--schema-from log/dt=2024-01-01/a.parquet"},
+	"compression": {args: "--compression zstd"}, "target-file-size": {args: "--target-file-size 1MiB", dir: true}, "empty": {args: "--empty write", dir: true},
+	"int96": {args: "--int96 ns"}, "base": {args: "--base .", dir: true}, "format": {args: "--format arrow", dir: true},
+	"prune": {args: "--prune", dir: true, done: true}, "ids-changed": {args: "--ids-changed rerun", dir: true, done: true}, "no-commit": {args: "--no-commit", dir: true, done: true},
+	"manifest-dir": {args: "--manifest-dir elsewhere", dir: true},
+}
+
+// identities are the verbs whose outputs have an identity.
+var identities = map[string]struct {
+	run   string
+	flags []map[string]flagged
+}{
+	"scan": {"scan --filter one.bjf", []map[string]flagged{everyVerb, readers, writers, {
+		"filter": {args: "--filter two.bjf"}, "key": {args: "--key n"}, "normalize": {args: "--normalize lower"},
+		"cast-errors": {args: "--cast-errors null", base: "--key n::int32"},
+		"match":       {args: "--match n=two.bjf"}, "no-match": {args: "--no-match n=two.bjf"},
+		"all": {args: "--all", base: "--match n=two.bjf", done: true}, "any": {args: "--any", base: "--match n=two.bjf"},
+	}}},
+	"join": {"join --on k --ids one.csv", []map[string]flagged{everyVerb, readers, writers, {
+		"ids": {args: "--ids two.csv"}, "ids-format": {args: "--ids-format csv"}, "cast-errors": {args: "--cast-errors null", base: "--on n::int32=k"}, "delimiter": {args: "--delimiter ;"}, "no-header": {args: "--no-header"},
+		"key-type": {args: "--key-type int64"}, "encoding": {args: "--encoding latin1"}, "skip-bad": {args: "--skip-bad"},
+		"on": {args: "--on n=k"}, "normalize": {args: "--normalize lower"}, "type": {args: "--type inner"}, "strategy": {args: "--strategy lookup", done: true},
+		"filter": {args: "--filter one.bjf", done: true}, "fpr": {args: "--fpr 0.5", done: true}, "suffix": {args: "--suffix _other", base: "--type inner"},
+		"require-rows": {args: "--require-rows 1"}, "require-ids-matched": {args: "--require-ids-matched 10%"}, "max-kept": {args: "--max-kept 90%"},
+		"temp-dir": {args: "--temp-dir .", done: true},
+	}}},
+	"build": {"build --key k", []map[string]flagged{everyVerb, readers, {
+		"exclude": {args: "--exclude b.parquet", in: "log"}, "hive-partitioning": {args: "--hive-partitioning off", in: "log"}, "hive-types": {args: "--hive-types dt:string", in: "log"},
+		"files-from": {args: "--files-from names.txt", in: "log", done: true},
+		"ids-format": {args: "--ids-format csv", done: true}, "delimiter": {args: "--delimiter ;"}, "no-header": {args: "--no-header"},
+		"key-type": {args: "--key-type int64"}, "encoding": {args: "--encoding latin1"}, "skip-bad": {args: "--skip-bad"},
+		"shard": {args: "--shard 0/2"}, "key": {args: "--key n"}, "normalize": {args: "--normalize lower"}, "ignore-case": {args: "--ignore-case", done: true},
+		"cast-errors": {args: "--cast-errors null", base: "--key k::int32"}, "fpr": {args: "--fpr 0.5"}, "max-size": {args: "--max-size 64KiB"}, "kind": {args: "--kind bloom"},
+		"multiset": {args: "--multiset", base: "--kind counting"}, "from": {not: "it takes the place of the IDs"}, "geometry": {args: "--geometry split-512", base: "--kind bloom"}, "expect": {args: "--expect 1000"}, "capacity": {args: "--capacity 1000"},
+		"against": {args: "--against two.csv"}, "key-range": {args: "--key-range on"}, "no-key-range": {args: "--no-key-range", in: "log"}, "uncompressed": {args: "--uncompressed"},
+		"dry-run": {not: "it writes nothing"}, "strict": {args: "--strict", done: true}, "temp-dir": {args: "--temp-dir .", done: true},
+	}}},
+	"inputs": {"inputs", []map[string]flagged{everyVerb, readers, {
+		"allow-empty": {args: "--allow-empty", done: true}, "text": {args: "--text", done: true}, "ids-format": {args: "--ids-format lines", base: "--text", in: "one.csv"}, "encoding": {args: "--encoding latin1", base: "--text", in: "one.csv", done: true},
+		"files-from": {args: "--files-from names.txt", done: true},
+		"repeated":   {args: "--repeated", done: true}, "update": {not: "it replaces the list that it names"}, "index": {args: "--index k"}, "index-fpr": {args: "--index-fpr 0.5", base: "--index k"},
+		"index-row-groups": {args: "--index-row-groups", base: "--index k"}, "normalize": {args: "--normalize lower", base: "--index s"}, "base": {args: "--base ."},
+	}}},
+}
+
+// Each flag either belongs to the identity of an output or does not: a run that differs in it is
+// done again or refused, or is already done.
+func TestFlagsAndIdentity(t *testing.T) {
+	for verb, v := range identities {
+		known := map[string]flagged{}
+		for _, flags := range v.flags {
+			for name, f := range flags {
+				known[name] = f
+			}
+		}
+		cmd, _, err := new(cli).root().Find([]string{verb})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.InheritedFlags() // merges them
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name := f.Name
+			if _, ok := known[name]; !ok {
+				t.Errorf("%s --%s: say here what it does to a run that was done before", verb, name)
+				return
+			}
+			t.Run(verb+"/"+name, func(t *testing.T) { checkFlag(t, verb, v.run, known[name]) })
+			delete(known, name)
+		})
+		for name := range known {
+			if _, shared := everyVerb[name]; !shared {
+				t.Errorf("%s has no flag --%s", verb, name)
+			}
+		}
+	}
+}
+
+// checkFlag makes a run twice, the second time with a flag.
+func checkFlag(t *testing.T, verb, run string, f flagged) {
+	if f.not != "" {
+		return
+	}
+	t.Chdir(t.TempDir())
+	col := func(name string, values any) sourcetest.Col { return sourcetest.Col{Name: name, Values: values} }
+	for i, name := range []string{"dt=2024-01-01/a", "dt=2024-01-02/b"} {
+		lo := int64(2 * i)
+		sourcetest.Write(t, filepath.Join("log", name+".parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator,
+			col("k", []int64{lo, lo + 1, 90}), col("n", []int64{lo, 90, 91}), col("s", []string{"a", "B", "c"})))
+	}
+	sourcetest.Put(t, "one.csv", "k\n1\n2\n90\n")
+	sourcetest.Put(t, "two.csv", "k\n1\n90\n")
+	for _, ids := range []string{"one", "two"} {
+		works(t, "", "build", "--quiet", "--key", "k", "--key-type", "int64", "--kind", "exact", "-o", ids+".bjf", ids+".csv")
+	}
+	works(t, "", "inputs", "--quiet", "-o", "list.jsonl", "log")
+	sourcetest.Put(t, "names.txt", "log\n")
+	in, out := cmp.Or(f.in, "log"), map[string]string{"scan": "out.parquet", "join": "out.parquet", "build": "out.bjf", "inputs": "out.jsonl"}[verb]
+	if verb == "build" {
+		in = cmp.Or(f.in, "one.csv")
+	}
+	if f.dir {
+		out = "out/"
+	}
+	first := instead(strings.Fields(run), strings.Fields(f.base+" -o "+out))
+	works(t, "", append(first, in)...)
+	before := listsOf(t)
+	again := instead(first, strings.Fields(f.args))
+	if !strings.Contains(f.args, "--files-from") {
+		again = append(again, in)
+	}
+	printed, said, code := called(t, "", again...)
+	all := said + printed
+	done := code == session.ExitDone && (strings.Contains(all, "already done") || strings.Contains(all, `already_done":true`) || verb == "inputs" && listsOf(t) == before)
+	if code == session.ExitUsage || done != f.done {
+		t.Errorf("%v: exit code %d, done %t, want %t: %s", again, code, done, f.done, all)
+	}
+}
+
+// instead returns arguments with others, which replace those of the same flags.
+func instead(args, more []string) []string {
+	args = slices.Clone(args)
+	for i := 0; i < len(more); i++ {
+		if at := slices.Index(args, more[i]); at >= 0 && strings.HasPrefix(more[i], "-") {
+			args[at+1] = more[i+1]
+			i++
+			continue
+		}
+		args = append(args, more[i])
+	}
+	return args
+}
+
+// listsOf returns a list of inputs that was written, with its index.
+func listsOf(t *testing.T) (all string) {
+	for _, name := range []string{"out.jsonl", "out.jsonl.index"} {
+		if b, err := os.ReadFile(name); err == nil {
+			all += string(b)
+		}
+	}
+	return all
+}
