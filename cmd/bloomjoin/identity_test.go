@@ -59,7 +59,8 @@ var identities = map[string]struct {
 	flags []map[string]flagged
 }{
 	"scan": {"scan --filter one.bjf", []map[string]flagged{everyVerb, readers, writers, {
-		"filter": {args: "--filter two.bjf"}, "key": {args: "--key n"}, "normalize": {args: "--normalize lower"},
+		"hive-types": {args: "--hive-types dt:string", dir: true}, // join has it for a file
+		"filter":     {args: "--filter two.bjf"}, "key": {args: "--key n"}, "normalize": {args: "--normalize lower"},
 		"cast-errors": {args: "--cast-errors null", base: "--key n::int32"},
 		"match":       {args: "--match n=two.bjf"}, "no-match": {args: "--no-match n=two.bjf"},
 		"all": {args: "--all", base: "--match n=two.bjf", done: true}, "any": {args: "--any", base: "--match n=two.bjf"},

@@ -36,7 +36,7 @@ func (o *Inputs) Add(f *pflag.FlagSet) {
 }
 
 // AddRaw adds the flag of verbs that read files, which the session looks up.
-func AddRaw(f *pflag.FlagSet) { f.Bool(RawFiles, false, "read files of tables, with deleted rows") }
+func AddRaw(f *pflag.FlagSet) { f.Bool(RawFiles, false, "read tables as files") }
 
 const RawFiles = "raw-files"
 
