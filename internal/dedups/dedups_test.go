@@ -300,8 +300,8 @@ func TestLikeMap(t *testing.T) {
 					if n, _, oneIn := j.Sample.Wrong(); n != 0 || oneIn != 1 || j.Expected > 1e-3 || j.Missed(1e-9) {
 						t.Errorf("%d slots: wrongly dropped: %v measured by one in %d, %v expected", slots, n, oneIn, j.Expected)
 					}
-				} else if err := e.End(func(row int64) { sel.Drop(row, 0) }); err != nil {
-					t.Fatal(err)
+				} else if err := e.End(func(row int64) { sel.Drop(row, 0) }); err != nil || (e.disk.Written() > 0) != (c == "on disk") {
+					t.Fatal(err, e.disk.Written())
 				}
 				gone := 0
 				for _, d := range want {
@@ -465,8 +465,13 @@ func TestDivided(t *testing.T) {
 			t.Fatalf("row %d is dropped: %t", row, !dup)
 		}
 	}
-	if e.Duplicates != found || e.parts != (parts{}) {
-		t.Errorf("%d duplicates, want %d", e.Duplicates, found)
+	if e.Duplicates != found || e.disk.Written() == 0 {
+		t.Errorf("%d duplicates, want %d; %d bytes were written", e.Duplicates, found, e.disk.Written())
+	}
+	for i := range e.parts {
+		if e.parts[i].last != nil {
+			t.Errorf("part %d is held", i)
+		}
 	}
 }
 

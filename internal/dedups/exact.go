@@ -1,12 +1,11 @@
 package dedups
 
 import (
-	"bufio"
-	"cmp"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
-	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -16,26 +15,33 @@ import (
 )
 
 // Exact finds duplicates by the keys themselves. Rows are divided among parts by the hashes of
-// their keys; a part that exceeds its share of the budget goes to disk. Each part is compared in
+// their keys; what exceeds a part's share of the budget goes to disk. Each part is compared in
 // memory; one with too many keys is divided again.
 type Exact struct {
 	Counts
 	late     Late
 	clock    ring.Clock
 	most     int64 // bytes; 0: no limit
-	dir      string
+	disk     *spill.File
+	seed     uint64 // of hashes: nobody can choose keys that are equal in it
 	parts    parts
+	passed   table
 	verdicts []ring.Verdict
-	buf      []byte
 }
 
-// parts are the rows of some keys each, in order.
-type parts [128]*spill.Bytes
+// parts are the rows of some keys each.
+type parts [128]part
 
-// NewExact returns an Exact that takes memory bytes, and what exceeds them in files of dir; 0: no
+// part is rows in order, the last ones in memory.
+type part struct {
+	before *spill.Stream // nil: there is no row
+	last   []byte
+}
+
+// NewExact returns an Exact that takes memory bytes, and what exceeds them in a file of dir; 0: no
 // limit. A bit for each row is part of these bytes.
 func NewExact(p ring.Params, late Late, memory int64, dir string) *Exact {
-	return &Exact{late: late, clock: p.Clock(), most: memory, dir: dir}
+	return &Exact{late: late, clock: p.Clock(), most: memory, seed: rand.Uint64(), disk: spill.New(dir, "{TempDir}: keys to compare")}
 }
 
 // Drop appends those rows to drop that cannot be judged, ascending. Duplicates are found by End.
@@ -53,9 +59,10 @@ func (e *Exact) Drop(rows *Rows, drop []int) ([]int, error) {
 	return e.Counts.add(rows, e.late, e.verdicts, drop)
 }
 
-// End calls drop with the number of each duplicate, some of them more than once, and frees the
-// disk space.
-func (e *Exact) End(drop func(row int64)) error { return e.finish(&e.parts, 0, drop) }
+// End calls drop with the number of each duplicate, and frees the disk space.
+func (e *Exact) End(drop func(row int64)) error {
+	return errors.Join(e.finish(&e.parts, 0, drop), e.disk.Close())
+}
 
 // row is a row with a key.
 type row struct {
@@ -64,53 +71,64 @@ type row struct {
 }
 
 // third returns a third of the budget: for the rows, for those of a part that is divided, and for
-// the keys of a part.
+// the keys of a part. Bits of very many rows leave too little for that: rather exceed the budget
+// than divide keys one by one.
 func (e *Exact) third() int64 {
+	const most = 1 << 37 // positions of so many keys fit in 32 bits
 	if e.most == 0 {
-		return math.MaxInt64
+		return most
 	}
-	return (e.most - e.RowsIn/8) / 3
+	return min(max((e.most-e.RowsIn/8)/3, e.most/16), most)
 }
+
+// hash returns the hash of a key, whose first bits choose a part. It differs from level to level.
+func (e *Exact) hash(key []byte, level uint64) uint64 { return xxh3.HashSeed(key, e.seed+level) }
 
 // add adds a row to its part.
 func (e *Exact) add(to *parts, level uint64, r row) error {
-	p := &to[xxh3.HashSeed(r.key, level)>>57]
-	if *p == nil {
-		*p = spill.NewBytes("{TempDir}: keys to compare")
-		(*p).Dir, (*p).Held = e.dir, max(e.third()/int64(len(to)), 4<<10)
+	p := &to[e.hash(r.key, level)>>57]
+	if p.before == nil {
+		p.before = e.disk.Stream()
 	}
-	b := binary.AppendUvarint(e.buf[:0], uint64(r.number))
-	b = binary.AppendVarint(b, r.slot)
+	if n := len(p.last); n > 0 && int64(n+len(r.key)) > max(e.third()/int64(len(to)), min(e.most, 4<<10)) {
+		if err := p.before.Write(p.last, false); err != nil {
+			return err
+		}
+		p.last = p.last[:0]
+	}
+	b := binary.AppendUvarint(p.last, uint64(r.number))
+	b = binary.AppendUvarint(b, uint64(r.slot))
 	b = binary.AppendUvarint(b, uint64(r.slot-r.gone))
 	b = binary.AppendUvarint(b, uint64(len(r.key)))
-	e.buf = append(b, r.key...)
-	_, err := (*p).Write(e.buf)
-	return err
+	p.last = append(b, r.key...)
+	return nil
 }
 
 // each calls fn with the rows of a part.
-func each(p *spill.Bytes, fn func(row) error) error {
-	if err := p.Flush(); err != nil {
-		return err
-	}
-	in, key := bufio.NewReader(io.NewSectionReader(p, 0, p.Size())), []byte(nil)
-	for {
-		number, err := binary.ReadUvarint(in)
-		if err == io.EOF {
-			return nil
-		}
-		slot, err1 := binary.ReadVarint(in)
-		ahead, err2 := binary.ReadUvarint(in)
-		size, err3 := binary.ReadUvarint(in)
-		key = slices.Grow(key[:0], int(size))[:size]
-		_, err4 := io.ReadFull(in, key)
-		if err = cmp.Or(err, err1, err2, err3, err4); err == nil {
-			err = fn(row{int64(number), slot, slot - int64(ahead), key})
-		}
-		if err != nil {
+func (p *part) each(fn func(row) error) error {
+	in, chunk := p.before.Reader(), []byte(nil)
+	for more := true; more; {
+		var err error
+		b := p.last
+		if chunk, err = in.Next(chunk); err == nil {
+			b = chunk
+		} else if more = false; err != io.EOF {
 			return err
 		}
+		for len(b) > 0 {
+			var head [4]uint64
+			for i := range head {
+				v, n := binary.Uvarint(b)
+				head[i], b = v, b[n:]
+			}
+			r := row{int64(head[0]), int64(head[1]), int64(head[1] - head[2]), b[:head[3]]}
+			if err := fn(r); err != nil {
+				return err
+			}
+			b = b[head[3]:]
+		}
 	}
+	return nil
 }
 
 // errFull means that a part has too many keys.
@@ -118,44 +136,46 @@ var errFull = errors.New("too many keys in a part")
 
 // finish compares the keys of each part, and releases it.
 func (e *Exact) finish(of *parts, level uint64, drop func(row int64)) error {
-	for i, p := range of {
-		if p == nil {
+	for i := range of {
+		p := &of[i]
+		if p.before == nil {
 			continue
 		}
 		err := e.compare(p, level, drop)
 		if err == errFull {
 			var finer parts
-			if err = each(p, func(r row) error { return e.add(&finer, level+1, r) }); err == nil {
+			if err = p.each(func(r row) error { return e.add(&finer, level+1, r) }); err == nil {
+				p.free()
 				err = e.finish(&finer, level+1, drop)
 			}
 		}
-		of[i] = nil
-		if err = errors.Join(err, p.Close()); err != nil {
+		if err != nil {
 			return err
 		}
+		p.free()
 	}
 	return nil
 }
 
+func (p *part) free() {
+	p.before.Free()
+	p.last = nil
+}
+
 // compare drops the duplicates of a part. After some divisions, keys are few.
-func (e *Exact) compare(p *spill.Bytes, level uint64, drop func(row int64)) error {
-	const (
-		entryBytes = 64 // of a key, beside its own: an estimate
-		mostLevels = 4
-	)
-	passed := map[string]int64{} // by key: the slot of the row that passed last
-	held, found := int64(0), int64(0)
-	err := each(p, func(r row) error {
-		at, before := passed[string(r.key)]
-		if before && at > r.gone {
+func (e *Exact) compare(p *part, level uint64, drop func(row int64)) error {
+	const mostLevels = 4
+	e.passed.clear()
+	found := int64(0)
+	err := p.each(func(r row) error {
+		at, before := e.passed.at(e.hash(r.key, level), r.key)
+		if before && *at > r.gone {
 			drop(r.number)
 			found++
 			return nil
 		}
-		if passed[string(r.key)] = r.slot; !before {
-			held += int64(len(r.key)) + entryBytes
-		}
-		if held > e.third() && level < mostLevels {
+		*at = r.slot
+		if level < mostLevels && e.passed.bytes() > e.third() {
 			return errFull
 		}
 		return nil
@@ -164,4 +184,62 @@ func (e *Exact) compare(p *spill.Bytes, level uint64, drop func(row int64)) erro
 		e.Duplicates += found
 	}
 	return err
+}
+
+// table has the slots of the rows that passed last, by key.
+type table struct {
+	index   []uint32 // positions of entries, plus 1, from where a hash says
+	entries []entry
+	keys    []byte // of all entries
+}
+
+type entry struct {
+	hash uint64
+	end  int // of the key
+	slot int64
+}
+
+func (t *table) clear() { t.index, t.entries, t.keys = t.index[:0], t.entries[:0], t.keys[:0] }
+
+// bytes returns an estimate.
+func (t *table) bytes() int64 { return int64(len(t.entries))*64 + int64(len(t.keys)) }
+
+// at returns the slot of a key, until the next call, and whether it was there before.
+func (t *table) at(h uint64, key []byte) (slot *int64, before bool) {
+	if 4*len(t.entries) >= 3*len(t.index) {
+		n := max(2*len(t.index), 256)
+		t.index = slices.Grow(t.index[:0], n)[:n]
+		clear(t.index)
+		for i, e := range t.entries {
+			t.index[t.find(e.hash, nil)] = uint32(i + 1)
+		}
+	}
+	i := t.find(h, key)
+	if t.index[i] == 0 {
+		t.keys = append(t.keys, key...)
+		t.entries = append(t.entries, entry{hash: h, end: len(t.keys)})
+		t.index[i] = uint32(len(t.entries))
+		return &t.entries[len(t.entries)-1].slot, false
+	}
+	return &t.entries[t.index[i]-1].slot, true
+}
+
+// find returns where the index has a key, or the place for it; nil: the place for another.
+func (t *table) find(h uint64, key []byte) uint64 {
+	mask := uint64(len(t.index) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		n := t.index[i]
+		if n == 0 {
+			return i
+		}
+		if e := t.entries[n-1]; key != nil && e.hash == h {
+			from := 0
+			if n > 1 {
+				from = t.entries[n-2].end
+			}
+			if bytes.Equal(t.keys[from:e.end], key) {
+				return i
+			}
+		}
+	}
 }

@@ -14,8 +14,7 @@ import (
 // many, in a temporary file. Write and Flush come before ReadAt, which is safe for
 // concurrent use.
 type Bytes struct {
-	Dir  string // of the file; empty: os.TempDir. It must not change after Write
-	Held int64  // most bytes held in memory
+	Dir string // of the file; empty: os.TempDir. It must not change after Write
 
 	about fault.Text
 	size  int64
@@ -25,15 +24,18 @@ type Bytes struct {
 	w     *bufio.Writer
 }
 
-// NewBytes returns empty Bytes, of which 4 MiB are held. Errors start with about, see [New].
-func NewBytes(about fault.Text) *Bytes { return &Bytes{about: about, Held: 4 << 20} }
+// heldBytes is the maximum number of bytes held in memory.
+const heldBytes = 4 << 20
+
+// NewBytes returns empty Bytes. Errors start with about, see [New].
+func NewBytes(about fault.Text) *Bytes { return &Bytes{about: about} }
 
 // Size returns the number of bytes written.
 func (b *Bytes) Size() int64 { return b.size }
 
 // Write implements [io.Writer].
 func (b *Bytes) Write(p []byte) (int, error) {
-	if b.file == nil && int64(len(b.held)+len(p)) > b.Held {
+	if b.file == nil && len(b.held)+len(p) > heldBytes {
 		if err := b.toFile(); err != nil {
 			return 0, b.fault(err)
 		}
@@ -51,7 +53,7 @@ func (b *Bytes) toFile() (err error) {
 	if b.file, b.name, err = create(b.Dir); err != nil {
 		return err
 	}
-	b.w = bufio.NewWriterSize(b.file, int(min(b.Held, 256<<10)))
+	b.w = bufio.NewWriterSize(b.file, 256<<10)
 	_, err = b.w.Write(b.held)
 	b.held = nil
 	return err

@@ -10,7 +10,6 @@ import (
 // TestBytes: what was written is read back anywhere, from memory and from a file; memory
 // needs no directory.
 func TestBytes(t *testing.T) {
-	heldBytes := int(NewBytes("").Held)
 	for _, size := range []int{0, 1000, heldBytes, heldBytes + 1, 3*heldBytes + 5} {
 		b := NewBytes("a test")
 		var want []byte
