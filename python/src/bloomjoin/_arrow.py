@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import IO, Any, cast
@@ -125,7 +125,9 @@ def as_stream(given: Any, unnamed: str | None) -> Stream:
     if not _is_series(given):
         with contextlib.suppress(pa.ArrowInvalid):  # a stream of arrays, not of batches
             if hasattr(given, "__arrow_c_stream__"):
-                return _of_reader(_import(given))
+                height = getattr(given, "height", None)  # of a frame of Polars, or a column
+                rows = height if isinstance(height, int) else None
+                return replace(_of_reader(_import(given)), rows=rows)
             if hasattr(given, "__arrow_c_array__"):
                 return _of_table(pa.Table.from_batches([pa.record_batch(given)]))
     with converting():
