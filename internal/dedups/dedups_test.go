@@ -737,3 +737,24 @@ type hidden struct{ storage.Storage }
 func (hidden) Open(context.Context, storage.Object) (storage.Reader, error) {
 	return nil, fs.ErrNotExist
 }
+
+// Long keys do not stay in memory, one a part.
+func TestLongKeys(t *testing.T) {
+	e := NewExact(ring.Params{Slots: 1}, Keep, 1<<20, t.TempDir())
+	for i := range byte(200) {
+		key := bytes.Repeat([]byte{i}, 64<<10)
+		if _, err := e.Drop(&Rows{Len: 1, At: []uint32{0}, Slots: []int64{0}, Exact: [][]byte{key}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := 0
+	for i := range e.parts {
+		held += cap(e.parts[i].last)
+	}
+	if held > 1<<20 {
+		t.Errorf("%d bytes are held", held)
+	}
+	if err := e.End(func(row int64) { t.Errorf("row %d is dropped", row) }); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -90,17 +90,19 @@ func (e *Exact) add(to *parts, level uint64, r row) error {
 	if p.before == nil {
 		p.before = e.disk.Stream()
 	}
-	if n := len(p.last); n > 0 && int64(n+len(r.key)) > max(e.third()/int64(len(to)), min(e.most, 4<<10)) {
-		if err := p.before.Write(p.last, false); err != nil {
-			return err
-		}
-		p.last = p.last[:0]
-	}
 	b := binary.AppendUvarint(p.last, uint64(r.number))
 	b = binary.AppendUvarint(b, uint64(r.slot))
 	b = binary.AppendUvarint(b, uint64(r.slot-r.gone))
 	b = binary.AppendUvarint(b, uint64(len(r.key)))
 	p.last = append(b, r.key...)
+	if share := max(e.third()/int64(len(to)), min(e.most, 4<<10)); int64(len(p.last)) > share {
+		if err := p.before.Write(p.last, false); err != nil {
+			return err
+		}
+		if p.last = p.last[:0]; int64(cap(p.last)) > 2*share { // a long key must not stay
+			p.last = nil
+		}
+	}
 	return nil
 }
 
