@@ -77,6 +77,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -123,7 +124,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer faults.Join(&err, b.Close)
 	if len(keys) == 0 && opts.Shard == (dataset.Shard{}) {
 		return nil, errNoKeys
 	}
@@ -156,7 +157,7 @@ func BuildSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Co
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer faults.Join(&err, b.Close)
 	if len(keys) == 0 && opts.Shard == (dataset.Shard{}) {
 		return nil, errNoKeys
 	}
@@ -290,7 +291,7 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, closeFiles()) }()
+	defer faults.Join(&err, closeFiles)
 	_, err = j.Write(ctx, partition.Output{Name: output})
 	return j.Report(), err
 }
@@ -307,6 +308,6 @@ func Plan(ctx context.Context, ids, logs []string, opts join.Options, options ..
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeFiles()) }()
+	defer faults.Join(&err, closeFiles)
 	return j.Plan(ctx, join.PlanOptions{})
 }

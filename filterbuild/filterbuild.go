@@ -38,6 +38,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -202,7 +203,7 @@ func BuildInputs(ctx context.Context, list *partition.Inputs, opts Options) (_ *
 	if err != nil {
 		return nil, Report{}, err
 	}
-	defer func() { err = errors.Join(err, plan.Close()) }()
+	defer faults.Join(&err, plan.Close)
 	f, r, err := plan.Build(ctx)
 	return (*codec.Filter)(f), Report(r.Figures), err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -536,7 +537,7 @@ func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer faults.Join(&err, f.Close)
 	if err := builds.Check(f, builds.Count(f)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

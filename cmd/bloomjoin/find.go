@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -92,7 +93,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, list.Close()) }()
+	defer faults.Join(&err, list.Close)
 	name := keyindex.NameOf(args[0])
 	x, err := keyindex.Open(ctx, c.Store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +102,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, x.Close()) }()
+	defer faults.Join(&err, x.Close)
 	if err := x.Of(list); err != nil {
 		return err
 	}

@@ -116,13 +116,13 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 		return err
 	}
 	if old != nil {
-		defer func() { err = errors.Join(err, old.Close()) }()
+		defer faults.Join(&err, old.Close)
 	}
 	found, err := inputs.Find(ctx, names, open, old)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, found.Close()) }()
+	defer faults.Join(&err, found.Close)
 	if err := o.inputs.CheckTypes(hiveNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, index.close()) }()
+	defer faults.Join(&err, index.close)
 	rep.FileBytes, err = inputs.Write(ctx, c.Store(), o.out, found, c.Force || o.update != "" && c.SameAs(o.out)(o.update))
 	if err != nil {
 		return err
@@ -352,7 +352,7 @@ func (c *cli) makeIndex(ctx context.Context, o *inputsFlags, list, old *inputs.L
 	opts := keyindex.Options{Key: o.index.key, FPR: o.index.fpr, RowGroups: o.index.rowGroups, Threads: c.Threads, Old: x, OldList: old}
 	opts.Rule, _ = keys.ParseRule(o.index.normalize) // checked before
 	if x != nil {
-		defer func() { err = errors.Join(err, x.Close()) }()
+		defer faults.Join(&err, x.Close)
 		if o.index.key == "" {
 			opts.Key, opts.FPR, opts.RowGroups, opts.Rule = x.Key, x.FPR, x.RowGroups, x.Rule()
 		}

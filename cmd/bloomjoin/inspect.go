@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
@@ -256,7 +257,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, head int, 
 	if err != nil {
 		return i, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	i = inspected{File: publish.EscapeName(name), name: name, Bytes: src.Object().Size}
 	first, err := firstOf(src)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
@@ -35,7 +36,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, list.Close()) }()
+	defer faults.Join(&err, list.Close)
 	f := &listFacts{Inputs: list.Len(), Rows: list.Rows(), Digest: fmt.Sprintf("%x", list.Digest()), Columns: []keyFacts{}}
 	rows := words.Count(f.Rows) + " rows"
 	if f.Rows < 0 {
@@ -76,7 +77,7 @@ func (i *inspected) index(ctx context.Context, store storage.Source, name string
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, x.Close()) }()
+	defer faults.Join(&err, x.Close)
 	f := &indexFacts{Inputs: x.Inputs, Normalize: x.Rule().String(), FPRAsked: x.FPR, RowGroups: x.RowGroups, List: x.List}
 	of := "files"
 	if f.RowGroups {
@@ -110,7 +111,7 @@ func (c *cli) inspectedNames(cmd *cobra.Command, from *flags.Inputs, args []stri
 	if err != nil || list == nil {
 		return names, err
 	}
-	defer func() { err = errors.Join(err, list.Close()) }()
+	defer faults.Join(&err, list.Close)
 	for in, err := range list.Each(cmd.Context()) {
 		if err != nil {
 			return nil, err

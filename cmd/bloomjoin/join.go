@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -286,7 +287,7 @@ func (o *joinFlags) checkSuffix() error {
 
 func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("join")
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer faults.Join(&err, r.close)
 	if err := o.checkJoin(cmd, args); err != nil {
 		return err
 	}

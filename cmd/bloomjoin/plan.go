@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -66,7 +66,7 @@ type planReport struct {
 
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("plan")
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer faults.Join(&err, r.close)
 	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err
 	}

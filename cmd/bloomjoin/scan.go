@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -202,7 +203,7 @@ func (r scanReport) Read() int64 { return r.BytesRead }
 
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("scan")
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer faults.Join(&err, r.close)
 	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
 		return flags.Required("--filter FILE is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
 	}

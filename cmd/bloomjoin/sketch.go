@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -261,7 +261,7 @@ func (c *cli) kindOf(ctx context.Context, name string) (kind string, err error) 
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	first, err := firstOf(src)
 	return sniff.Kind(first), err
 }

@@ -445,7 +445,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *filters.Filt
 	if err != nil {
 		return nil, rep, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer faults.Join(&err, b.Close)
 	err = p.each(ctx, b.Workers(), func() (func(*keys.Batch) error, error) {
 		w, err := b.Worker()
 		if err != nil {

@@ -177,7 +177,7 @@ func (u *Updated) step(ctx context.Context, f *filters.Filter, change *counting.
 	}
 	p.Spec.Want = filters.KindCounting
 	b := p.builder()
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer faults.Join(&err, b.Close)
 	if err := r.read(b); err != nil {
 		return false, err
 	}

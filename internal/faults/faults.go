@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"io/fs"
 	"math"
 
@@ -62,6 +63,9 @@ func Wanted(e *fault.Error, want, got string) *fault.Error {
 	e.Want, e.Got = fault.Text(wording.Escape(want)), got
 	return e
 }
+
+// Join is for defer: it calls end and joins its error to err.
+func Join(err *error, end func() error) { *err = errors.Join(*err, end()) }
 
 // NotExist reports a name that stands for no file. It wraps [fs.ErrNotExist].
 type NotExist struct {

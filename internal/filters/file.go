@@ -124,7 +124,7 @@ func (o *Other) saveAs(ctx context.Context, store storage.Storage, name string, 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, sink.Abort()) }()
+	defer faults.Join(&err, sink.Abort)
 	if size, err = encode(until{ctx, sink}); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
@@ -183,7 +183,7 @@ func (o *Other) Holds(ctx context.Context, store storage.Source, name string, wa
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	h, err := o.DecodeHeader(src, src.Object().Size, name)
 	if err == nil && (want == nil || want(h)) {
 		if err = h.Verify(); err == nil {

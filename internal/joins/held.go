@@ -2,11 +2,11 @@ package joins
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
@@ -90,7 +90,7 @@ func (a *attempt) build(ctx context.Context, plan *builds.Plan, fill func(*build
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer faults.Join(&err, b.Close)
 	if err := fill(b); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -188,7 +189,7 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	t := j.task
 	dir := out.IsDir(ctx)
 	if dir {
@@ -256,7 +257,7 @@ func (j *Join) Count(ctx context.Context) (_ int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	r, err := j.task.counting().start(ctx)
 	if err != nil {
 		return 0, err

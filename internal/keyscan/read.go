@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/options"
@@ -76,7 +77,7 @@ func Read(ctx context.Context, pieces []source.Piece, o ReadOptions, newWork fun
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	if newWork == nil {
 		return 0, 0, errors.New("newWork is nil: ReadKeys needs work to pass the keys to")
 	}

@@ -2,10 +2,10 @@ package output
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -21,7 +21,7 @@ func Count(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	s.CountOnly()
 	parts, err := partsOf(s, pieces, false)
 	if err != nil {

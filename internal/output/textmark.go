@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -64,7 +65,7 @@ func (o Destination) writeMark(ctx context.Context, sum string, rows int64) (err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Abort()) }()
+	defer faults.Join(&err, file.Abort)
 	if _, err := file.Write(append(b, '\n')); err != nil {
 		return err
 	}

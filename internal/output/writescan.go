@@ -49,7 +49,7 @@ func (o Destination) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces [
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	var pairs *tables.Pairs
 	if scans != nil {
 		pairs = scans.Pairs

@@ -3,7 +3,6 @@ package sketches
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -172,7 +171,7 @@ func Open(ctx context.Context, store storage.Source, name string, fn func(*Heade
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	h, err := DecodeHeader(src, src.Object().Size, name)
 	if err != nil {
 		return err

@@ -2,10 +2,10 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -17,7 +17,7 @@ func (f *File) Check(ctx context.Context, group int) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	if err := f.checkGroup(group); err != nil {
 		return err
 	}

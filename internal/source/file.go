@@ -295,7 +295,7 @@ func (f *File) CountRows() (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	if t, ok := Stored(f.table).(*arrowipc.Table); ok {
 		n, err := t.Rows()
 		return n, errors.Join(f.Unless(err), f.Rest())

@@ -3,12 +3,12 @@ package source
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -131,7 +131,7 @@ func (f *File) EstimateLines() (rows int64, err error) {
 	if err != nil {
 		return -1, err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	const piece = 64 << 10
 	var seen, lines int64
 	buf := make([]byte, piece)

@@ -205,7 +205,7 @@ func (in *input) tally(ctx context.Context, k int) (t tally, err error) {
 	if err != nil {
 		return t, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer faults.Join(&err, s.close)
 	s.more = false // to the end of the range
 	buf := make([]byte, readSize)
 	for {

@@ -10,7 +10,6 @@ package look
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"path"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -168,7 +168,7 @@ func (t *Table) readObject(ctx context.Context, e storage.Object, parts []hive.P
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer faults.Join(&err, f.Close)
 	return t.Read(ctx, f)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
@@ -73,7 +74,7 @@ func (c *Session) readNames(ctx context.Context, from string) (names []string, l
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer faults.Join(&err, r.Close)
 	size := r.Object().Size
 	first := make([]byte, min(size, 64))
 	if err := readAt(r, first); err != nil {
