@@ -50,9 +50,10 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 				t.Errorf("%s: %q names a flag", path, text)
 			}
 			for _, o := range option.FindAllString(text, -1) {
-				for _, o := range faults.Named(fault.Text(o)) {
+				faults.Word(fault.Text(o), func(o wording.Option) string {
 					named[o] = true
-				}
+					return ""
+				})
 			}
 			return true
 		})

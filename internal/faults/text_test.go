@@ -44,9 +44,10 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", string(c.text), got, c.loud)
 		}
 		var options []string
-		for _, o := range faults.Named(c.text) {
+		faults.Word(c.text, func(o wording.Option) string {
 			options = append(options, o.Name+"="+o.Value)
-		}
+			return ""
+		})
 		if !reflect.DeepEqual(options, c.options) {
 			t.Errorf("%s: got options %q, want %q", string(c.text), options, c.options)
 		}

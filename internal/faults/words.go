@@ -149,15 +149,6 @@ func Word(t fault.Text, spell func(wording.Option) string) string {
 	return wording.Render(string(t), spell)
 }
 
-// Named returns the options that a text names, in order.
-func Named(t fault.Text) (named []wording.Option) {
-	Word(t, func(o wording.Option) string {
-		named = append(named, o)
-		return ""
-	})
-	return named
-}
-
 func isText(a any) bool {
 	_, ok := a.(fault.Text)
 	return ok
