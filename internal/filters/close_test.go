@@ -269,7 +269,7 @@ func TestNilArguments(t *testing.T) {
 		"Load without a name":  func() error { _, err := Load(t.Context(), storage.Local(), "", Limits{}); return err },
 		"Save(nil store)":      func() error { _, err := Save(t.Context(), nil, name, f, Options{}); return err },
 		"Save without a name":  func() error { _, err := Save(t.Context(), storage.Local(), "", f, Options{}); return err },
-		"Holds(nil store)":     func() error { _, err := Holds(t.Context(), nil, name, nil); return err },
+		"Holds(nil store)":     func() error { _, err := (*Other)(nil).Holds(t.Context(), nil, name, nil); return err },
 		"Encode(nil)":          func() error { _, err := Encode(nil, f, Options{}); return err },
 		"DecodeHeader(nil)":    func() error { _, err := DecodeHeader(nil, 10, "x"); return err },
 		"Decode(nil)":          func() error { _, err := Decode(nil, 10, "x", Limits{}); return err },
@@ -294,7 +294,7 @@ func TestNilArguments(t *testing.T) {
 	if _, err := Save(t.Context(), storage.Local(), name, f, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := Holds(t.Context(), storage.Local(), name, nil); err != nil || !ok {
+	if ok, err := (*Other)(nil).Holds(t.Context(), storage.Local(), name, nil); err != nil || !ok {
 		t.Errorf("any filter: %t, %v", ok, err)
 	}
 }
@@ -304,7 +304,7 @@ func TestNilContext(t *testing.T) {
 	for want, do := range map[string]func(){
 		"codec.Load: nil context":     func() { _, _ = Load(nil, storage.Local(), "f", Limits{}) },               //nolint:staticcheck // the mistake
 		"codec.Save: nil context":     func() { _, _ = Save(nil, storage.Local(), "f", new(Filter), Options{}) }, //nolint:staticcheck // the mistake
-		"filters.Holds: nil context":  func() { _, _ = Holds(nil, storage.Local(), "f", nil) },                   //nolint:staticcheck // the mistake
+		"filters.Holds: nil context":  func() { _, _ = (*Other)(nil).Holds(nil, storage.Local(), "f", nil) },     //nolint:staticcheck // the mistake
 		"filters.OrInto: nil context": func() { _ = OrInto(nil, nil) },                                           //nolint:staticcheck // the mistake
 	} {
 		func() {

@@ -168,12 +168,7 @@ func (u until) Write(p []byte) (int, error) {
 
 // Holds reports whether a file is an undamaged filter whose header want accepts; a nil want
 // accepts all. It reads the whole file without keeping the payload. A damaged file, or one that
-// is not a filter, gives false; a file that cannot be read is an error.
-func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
-	return (*Other)(nil).Holds(ctx, store, name, want)
-}
-
-// Holds is [Holds] for a kind of file.
+// is not of the kind o, nil for a filter, gives false; a file that cannot be read is an error.
 func (o *Other) Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
 	stopped.Needs(ctx, "filters.Holds")
 	if err := given(store, name); err != nil {
