@@ -84,15 +84,10 @@ func Open(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, er
 }
 
 // OpenLike is Open for one of many files. It does not decode again what the footer shares with
-// like's, see [File.Share]; like may be nil. If far is set, it opens as OpenEnd does.
+// like's, see [File.Share]; like may be nil. A far file is over a network: its end is read
+// alone, which takes one request instead of two.
 func OpenLike(like *File, room *PageBudget, r io.ReaderAt, size int64, name string, far bool) (f *File, err error) {
 	return open(room, r, size, name, !far, like)
-}
-
-// OpenEnd is Open for a file over a network: it reads the end of the file alone, which
-// takes one request instead of two.
-func OpenEnd(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, err error) {
-	return open(room, r, size, name, false, nil)
 }
 
 // OpenFooter returns a file that has a footer and no pages, for the schema of other files.
