@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,14 +54,7 @@ const variantName = "arrow.parquet.variant"
 // pairs collects the metadata of a field. The first value of a key is kept.
 type pairs struct{ keys, values []string }
 
-func (p *pairs) has(key string) bool {
-	for _, k := range p.keys {
-		if k == key {
-			return true
-		}
-	}
-	return false
-}
+func (p *pairs) has(key string) bool { return slices.Contains(p.keys, key) }
 
 func (p *pairs) add(key, value string) {
 	if !p.has(key) {
