@@ -139,7 +139,7 @@ func (w *pairWriter) emit(rec arrow.Record, log []int, partners []uint32, emit f
 	if log == nil {
 		n = int(rec.NumRows())
 	}
-	b := builder{mem: w.mem}
+	var b builder
 	defer b.release()
 	for i, c := range w.columns {
 		t := w.schema.Field(i).Type
@@ -201,7 +201,7 @@ func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.
 			bytes += least + t.Store.RowBytes(unmatched[n])
 			n++
 		}
-		b := builder{mem: mem}
+		var b builder
 		for i, c := range columns {
 			if c.Table < 0 {
 				b.add(take.Nulls(mem, schema.Field(i).Type, n))
@@ -224,7 +224,6 @@ func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.
 
 // builder collects the columns of a record, up to the first error.
 type builder struct {
-	mem  memory.Allocator
 	cols []arrow.Array
 	err  error
 }

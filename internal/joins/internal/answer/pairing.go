@@ -26,7 +26,6 @@ type Pairing struct {
 	Rule     keys.Rule
 	Classes  []keys.Class // in which both sides are compared
 
-	normalize   string // the rule as the options name it
 	IgnoreCase  bool
 	NullMisfits bool
 }
@@ -34,7 +33,7 @@ type Pairing struct {
 // NewPairing finds the keys in the files of both sides. Unless the options say
 // otherwise, it gives the key columns of text ID files the type of the log's.
 func NewPairing(o *Options, ids, logs []*source.File) (*Pairing, error) {
-	p := &Pairing{normalize: o.Normalize, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
+	p := &Pairing{IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
 	var err error
 	if p.Log, p.IDs, err = keys.ParsePairs(o.On); err != nil {
 		return nil, err
