@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/binary"
 	"fmt"
@@ -51,21 +50,6 @@ func appendLower(dst, text []byte) []byte {
 
 // blanks are the characters of the property White_Space.
 const blanks = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-
-// wide applies Trim and Lower to a value, in room, and returns the room after it.
-func (r Rule) wide(b, room []byte) ([]byte, []byte) {
-	if r.over(b)&Unicode == 0 {
-		return b, room
-	}
-	if r&Trim != 0 {
-		b = bytes.Trim(b, blanks)
-	}
-	if r&Lower != 0 {
-		b = appendLower(room[:0], b)
-		room = b[len(b):]
-	}
-	return b, room
-}
 
 // over returns the rule for a text: that of ASCII, where it has nothing else, is faster.
 func (r Rule) over(text []byte) Rule {

@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"bytes"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,10 +130,8 @@ func (r Rule) NormalForm() string {
 // RuleOf is the inverse of [Rule.NormalForm]. A name from another version is an
 // error that wraps fault.ErrMismatch.
 func RuleOf(normalForm string) (Rule, error) {
-	if normalForm == NormalForm {
-		return 0, nil
-	}
-	names, ofUnicode := strings.CutSuffix(strings.TrimPrefix(normalForm, NormalForm+"+"), unicodeVersion)
+	_, names, _ := strings.Cut(normalForm, "+")
+	names, ofUnicode := strings.CutSuffix(names, unicodeVersion)
 	r, err := ParseRule(names)
 	if !ofUnicode {
 		r &^= Unicode
@@ -198,8 +198,14 @@ func (r Rule) Accepts(value string) bool {
 // apply normalises a value in place, or, under URL, URLHost and Unicode, in room, and returns
 // the result. ok is false if the value cannot be an ID.
 func (r Rule) apply(b, room []byte) ([]byte, bool) {
-	if r&Unicode != 0 {
-		b, room = r.wide(b, room) // what follows changes nothing in it
+	if r&Unicode != 0 && r.over(b) == r { // what follows then changes nothing
+		if r&Trim != 0 {
+			b = bytes.Trim(b, blanks)
+		}
+		if r&Lower != 0 {
+			b = appendLower(room[:0], b)
+			room = b[len(b):]
+		}
 	}
 	if r&Trim != 0 {
 		b = trimmed(b)
@@ -245,35 +251,14 @@ func uuid(b []byte) ([]byte, bool) {
 	case n > 2 && b[0] == '{' && b[n-1] == '}':
 		b = b[1 : n-1]
 	}
-	dashes := len(b) == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-'
-	if len(b) != 32 && !dashes {
+	if len(b) == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-' {
+		b = append(append(append(append(b[:8], b[9:13]...), b[14:18]...), b[19:23]...), b[24:]...)
+	}
+	if len(b) != 32 {
 		return nil, false
 	}
-	out := b[:16] // each byte is written before the digits that are still to be read
-	i := 0
-	for k := range out {
-		if dashes && (i == 8 || i == 13 || i == 18 || i == 23) {
-			i++
-		}
-		hi, lo := nibble(b[i]), nibble(b[i+1])
-		if hi|lo > 15 {
-			return nil, false
-		}
-		out[k] = hi<<4 | lo
-		i += 2
-	}
-	return out, true
-}
-
-// nibble returns the value of a hexadecimal digit, or more than 15 if c is not one.
-func nibble(c byte) byte {
-	switch {
-	case c-'0' < 10:
-		return c - '0'
-	case c|0x20-'a' < 6:
-		return c | 0x20 - 'a' + 10
-	}
-	return 0xff
+	_, err := hex.Decode(b, b) // each byte is written after its digits are read
+	return b[:16], err == nil
 }
 
 // ErrNoUUID is wrapped by errors about an ID that is not a UUID, under a rule with
