@@ -167,7 +167,7 @@ func NewPlan(files []*source.File, opts Options) (*Plan, error) {
 	if err := p.agree(columns); err != nil {
 		return nil, err
 	}
-	if err := p.capacity(); err != nil {
+	if err := p.capacity(p.rows); err != nil {
 		return nil, err
 	}
 	digest, ok, err := (&output.Run{Log: files}).Digest()
@@ -344,8 +344,9 @@ func (p *Plan) classes(columns []keys.Column) error {
 	return nil
 }
 
-// capacity sets the capacity to the number of rows if none was given.
-func (p *Plan) capacity() error {
+// capacity sets the capacity to the number of rows if none was given. rows returns that, or
+// -1 and what does not say it.
+func (p *Plan) capacity(rows func() (n int64, of string, err error)) error {
 	if p.opts.Uncounted {
 		p.unsized, p.Spec.Capacity = true, 0
 		return nil
@@ -353,22 +354,29 @@ func (p *Plan) capacity() error {
 	if p.Spec.Capacity > 0 {
 		return nil
 	}
-	for _, f := range p.files {
-		n, err := f.CountRows()
-		if err != nil {
-			return err
-		}
-		if n < 0 {
-			if !p.opts.Shard.Whole() {
-				return faults.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", f.Name(), ErrUncounted)
-			}
-			p.unsized = true
-			p.Spec.Capacity = 0
-			return nil
-		}
-		p.Spec.Capacity += uint64(n)
+	switch n, of, err := rows(); {
+	case err != nil:
+		return err
+	case n >= 0:
+		p.Spec.Capacity = uint64(n)
+	case !p.opts.Shard.Whole():
+		return faults.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", of, ErrUncounted)
+	default:
+		p.unsized = true
 	}
 	return nil
+}
+
+// rows returns the number of rows of the files, see capacity.
+func (p *Plan) rows() (all int64, of string, err error) {
+	for _, f := range p.files {
+		n, err := f.CountRows()
+		if err != nil || n < 0 {
+			return n, f.Name(), err
+		}
+		all += n
+	}
+	return all, "", nil
 }
 
 // Sized reports whether an upper bound on the number of keys is known before they

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -70,7 +70,7 @@ func NewPlanOf(ctx context.Context, listed *inputs.List, opts Options) (_ *Plan,
 	if err := p.readTexts(ctx, columns); err != nil {
 		return nil, err
 	}
-	if err := p.listedCapacity(); err != nil {
+	if err := p.capacity(p.listedRows); err != nil {
 		return nil, err
 	}
 	p.BuildID = p.Spec.id(listed.Digest())
@@ -127,27 +127,13 @@ func (p *Plan) readTexts(ctx context.Context, columns []keys.Column) error {
 	return nil
 }
 
-// listedCapacity is capacity for a list.
-func (p *Plan) listedCapacity() error {
-	switch {
-	case p.opts.Uncounted:
-		p.unsized, p.Spec.Capacity = true, 0
-	case p.Spec.Capacity > 0:
-	case p.list.inputs.Rows() >= 0:
-		p.Spec.Capacity = uint64(p.list.inputs.Rows())
-	case !p.opts.Shard.Whole():
-		name := "the list of inputs"
-		for _, f := range p.files {
-			if f.Rows() < 0 {
-				name = f.Name()
-				break
-			}
-		}
-		return faults.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", name, ErrUncounted)
-	default:
-		p.unsized = true
+// listedRows is rows for a list.
+func (p *Plan) listedRows() (all int64, of string, err error) {
+	of = "the list of inputs"
+	if i := slices.IndexFunc(p.files, func(f *source.File) bool { return f.Rows() < 0 }); i >= 0 {
+		of = p.files[i].Name()
 	}
-	return nil
+	return p.list.inputs.Rows(), of, nil
 }
 
 // sampled returns the pieces from which the sample of the IDs is taken, and a function

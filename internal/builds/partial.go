@@ -259,14 +259,10 @@ func (p *partial) toBits() error {
 	}
 	if p.first != nil {
 		for _, values := range p.first.keys {
-			for chunk := range slices.Chunk(values, 1<<12) {
-				p.hash(chunk)
-			}
+			p.hash(values)
 		}
 	}
-	for values := range p.set.Values { // empty if there are first keys
-		p.hash(values)
-	}
+	p.hashAll(p.set) // empty if there are first keys
 	p.set, p.first = nil, nil
 	return nil
 }

@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,26 +102,30 @@ func ofParts(ctx context.Context, store storage.Source, names []string, fn func(
 // openParts opens filter files and reads their headers. The error names all
 // files that cannot be read. After an error, call closeParts as well.
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
-	parts, errs := make([]part, len(names)), make([]error, len(names))
+	parts := make([]part, len(names))
 	if store == nil {
 		return nil, errors.New("read filter files: no storage: want a storage.Source such as storage.Local(), got nil")
 	}
+	err := eachPart(parts, func(i int) error {
+		parts[i].name = names[i]
+		return parts[i].open(ctx, store)
+	})
+	return parts, cmp.Or(stopped.Err(ctx), err)
+}
+
+// eachPart calls fn for all parts, some at a time. The error names all that failed.
+func eachPart(parts []part, fn func(i int) error) error {
+	errs := make([]error, len(parts))
 	var group errgroup.Group // without its own context: a source may depend on the one it was opened with
 	group.SetLimit(opensAtOnce)
-	for i, name := range names {
+	for i := range parts {
 		group.Go(func() error {
-			parts[i].name = name
-			errs[i] = parts[i].open(ctx, store)
+			errs[i] = fn(i)
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return parts, err
-	}
-	if err := stopped.Err(ctx); err != nil {
-		return parts, err
-	}
-	return parts, several(errs)
+	_ = group.Wait() // the errors are in errs
+	return several(errs)
 }
 
 func (p *part) open(ctx context.Context, store storage.Source) error {
@@ -163,22 +168,14 @@ func (p *part) whole(lim filters.Limits) (*filters.Filter, error) {
 
 // headers reads the headers of some parts again. Filters in memory have none.
 func headers(parts []part) ([]*filters.Header, error) {
-	heads, errs := make([]*filters.Header, len(parts)), make([]error, len(parts))
-	var group errgroup.Group
-	group.SetLimit(opensAtOnce)
-	for i := range parts {
-		if parts[i].filter != nil {
-			continue
+	heads := make([]*filters.Header, len(parts))
+	err := eachPart(parts, func(i int) (err error) {
+		if parts[i].filter == nil {
+			heads[i], err = parts[i].header()
 		}
-		group.Go(func() error {
-			heads[i], errs[i] = parts[i].header()
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return heads, several(errs)
+		return err
+	})
+	return heads, err
 }
 
 // rest lets the source release what it holds, such as a file descriptor, until the

@@ -43,9 +43,7 @@ func (p *partial) seal(id [32]byte) (*filters.Filter, error) {
 			return nil, err
 		}
 	}
-	f.SetBloom(bits)
-	attach(f, p.registers)
-	setBounds(f, p.bounds)
+	p.give(f, bits)
 	return f, nil
 }
 
@@ -60,12 +58,14 @@ func (p *partial) choose() error {
 	return p.toBits()
 }
 
-// attach gives a sealed Bloom filter its registers, if they are known and the
-// bits are large enough.
-func attach(f *filters.Filter, r *bloom.Registers) {
-	if r != nil && f.Facts().Params.Bytes() >= minSketched {
-		f.Facts().Registers = r[:]
+// give gives a sealed Bloom filter its bits, the bounds of its keys and, if they are known
+// and the bits are large enough, its registers.
+func (p *partial) give(f *filters.Filter, bits *bloom.Filter) {
+	f.SetBloom(bits)
+	if p.registers != nil && f.Facts().Params.Bytes() >= minSketched {
+		f.Facts().Registers = p.registers[:]
 	}
+	setBounds(f, p.bounds)
 }
 
 // sealedBits predicts the size in bytes to which the bits fold when they hold the

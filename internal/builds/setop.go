@@ -356,9 +356,7 @@ func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) 
 		out.SetExact(all.set)
 		return nil
 	}
-	out.SetBloom(all.bits)
-	attach(out, all.registers)
-	setBounds(out, all.bounds)
+	all.give(out, all.bits)
 	return nil
 }
 
@@ -386,9 +384,7 @@ func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) 
 	if err != nil {
 		return err
 	}
-	out.SetBloom(all.bits)
-	attach(out, all.registers)
-	setBounds(out, all.bounds)
+	all.give(out, all.bits)
 	c.exceptions.into(out)
 	return nil
 }
