@@ -116,8 +116,11 @@ func (a *attempt) holdFilter(f *filters.Filter) error {
 }
 
 // newFilterAdder returns a function that adds the keys at the positions in some, or all if
-// some is nil, to a filter. One goroutine uses it.
+// some is nil, to a filter; b may be nil, if none is wanted. One goroutine uses it.
 func newFilterAdder(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
+	if b == nil {
+		return func(*keys.Batch, []uint32) error { return nil }, nil
+	}
 	w, err := b.Worker()
 	var picked keys.Batch
 	return func(k *keys.Batch, some []uint32) error {
@@ -127,12 +130,4 @@ func newFilterAdder(b *builds.Builder) (func(k *keys.Batch, some []uint32) error
 		k.Select(&picked, some)
 		return w.AddBatch(&picked)
 	}, err
-}
-
-// newFilterAdderTo is adder for a filter that may not be wanted: b may be nil.
-func newFilterAdderTo(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
-	if b == nil {
-		return func(*keys.Batch, []uint32) error { return nil }, nil
-	}
-	return newFilterAdder(b)
 }

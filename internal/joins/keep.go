@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
@@ -78,13 +79,13 @@ func (a *attempt) keepKeys(ctx context.Context, h *joinTable, ofLog *filters.Fil
 	}
 	rows, nulls, err := keyscan.Read(a.readIDs(ctx), a.idPieces, opts, func() (func(*keyscan.Keys) error, error) {
 		var times []uint32
-		add, err := newFilterAdderTo(b)
+		add, err := newFilterAdder(b)
 		if err != nil {
 			return nil, err
 		}
 		take, err := to.worker()
 		return func(k *keyscan.Keys) error {
-			if err := a.checkGiven(k); err != nil {
+			if err := a.checkGiven(k.Batch, k.Piece.File); err != nil {
 				return err
 			}
 			hits, err := k.Probe()
@@ -120,7 +121,7 @@ func repeated(dst, hits, rows []uint32) []uint32 {
 
 // keepRows is keep of rows.
 func (a *attempt) keepRows(ctx context.Context, h *joinTable, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
-	add, err := newFilterAdderTo(b)
+	add, err := newFilterAdder(b)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (a *attempt) keepRows(ctx context.Context, h *joinTable, ofLog *filters.Fil
 
 // keepNumbered is keep of rows that are numbered among all IDs.
 func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
-	add, err := newFilterAdderTo(b)
+	add, err := newFilterAdder(b)
 	if err != nil {
 		return err
 	}
@@ -152,10 +153,8 @@ func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters
 	rows, nulls, err := a.eachIDRow(ctx, nil, func(b *tables.Batch) error {
 		k := b.Keys
 		defer func() { n += int64(k.Len) }()
-		if a.opts.Filter != nil {
-			if err := hasAll(a.opts.Filter, k, b.Piece.File.Name()); err != nil {
-				return err
-			}
+		if err := a.checkGiven(k, b.Piece.File); err != nil {
+			return err
 		}
 		var err error
 		if hits, err = ofLog.ProbeBatch(k, hits[:0]); err != nil || len(hits) == 0 {
@@ -178,7 +177,7 @@ func (a *attempt) checkIDs(k *keyscan.Keys) ([]uint32, error) {
 		if err := k.Batch.IDs(at); err != nil {
 			return nil, err
 		}
-		if err := a.checkGiven(k); err != nil {
+		if err := a.checkGiven(k.Batch, k.Piece.File); err != nil {
 			return nil, err
 		}
 	}
@@ -186,9 +185,9 @@ func (a *attempt) checkIDs(k *keyscan.Keys) ([]uint32, error) {
 }
 
 // checkGiven returns an error if one of the keys is missing in the given filter.
-func (a *attempt) checkGiven(k *keyscan.Keys) error {
+func (a *attempt) checkGiven(k *keys.Batch, f *source.File) error {
 	if a.opts.Filter == nil {
 		return nil
 	}
-	return hasAll(a.opts.Filter, k.Batch, k.Piece.File.Name())
+	return hasAll(a.opts.Filter, k, f.Name())
 }

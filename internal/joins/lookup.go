@@ -36,13 +36,9 @@ func (a *attempt) lookup(ctx context.Context) (*joinTable, error) {
 // lookupRows reads the IDs' rows into the table. Their keys go into a new filter, or
 // are checked against the given one.
 func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builder) error {
-	add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
-	if b != nil {
-		w, err := b.Worker()
-		if err != nil {
-			return err
-		}
-		add = func(k *keys.Batch, _ string) error { return w.AddBatch(k) }
+	add, err := h.addsOrChecks(b)
+	if err != nil {
+		return err
 	}
 	h.side.Expect(a.knownIDs())
 	rows, nulls, err := a.eachIDRow(ctx, nil, func(b *tables.Batch) error {
@@ -53,6 +49,16 @@ func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builde
 	})
 	h.idsTotal = rows - nulls
 	return err
+}
+
+// addsOrChecks returns what is done with the keys of a file: they are added to a new filter, or
+// checked against the given one if b is nil. One goroutine uses it.
+func (h *joinTable) addsOrChecks(b *builds.Builder) (func(k *keys.Batch, file string) error, error) {
+	if b == nil {
+		return func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }, nil
+	}
+	w, err := b.Worker()
+	return func(k *keys.Batch, _ string) error { return w.AddBatch(k) }, err
 }
 
 // knownIDs returns the rows of the files that say how many they have.
@@ -72,14 +78,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *joinTable, b *builds.Builde
 	}
 	var total, nulls atomic.Int64
 	err := a.eachIDKey(ctx, threads, func() (func(*keyscan.Keys) error, error) {
-		add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
-		if b != nil {
-			worker, err := b.Worker()
-			if err != nil {
-				return nil, err
-			}
-			add = func(k *keys.Batch, _ string) error { return worker.AddBatch(k) }
-		}
+		add, err := h.addsOrChecks(b)
 		return func(keys *keyscan.Keys) error {
 			k := keys.Batch
 			if err := add(k, keys.Piece.File.Name()); err != nil {
@@ -88,7 +87,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *joinTable, b *builds.Builde
 			total.Add(int64(len(k.Rows) + len(k.Void())))
 			nulls.Add(int64(k.Nulls()))
 			return h.side.AddKeys(k)
-		}, nil
+		}, err
 	})
 	h.idsTotal, h.idsNull = total.Load(), nulls.Load()
 	return err
