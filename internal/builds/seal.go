@@ -10,7 +10,7 @@ import (
 // registers.
 const minSketched = 64 << 10
 
-// In memory, an exact set is probed in a separate form (see [exact.Set.Index]). The
+// In memory, an exact set is probed in a separate form (see [exact.Set.SetIndexBudget]). The
 // set is chosen only if that form takes at most indexFactor times the size of the
 // bits, or at most indexFloor bytes.
 const (

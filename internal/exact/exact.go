@@ -8,7 +8,7 @@
 //
 // Random probes of compressed bitmaps are slow. A set that is probed therefore also
 // gets an index, a flat bitmap or a hash table, within a memory budget; see
-// [Set.Index].
+// [Set.SetIndexBudget].
 //
 // Methods that only read, including Probe, may run concurrently. Methods that
 // change a set need exclusive access.

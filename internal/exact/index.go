@@ -32,8 +32,17 @@ const (
 	patience = 16
 )
 
-// Index builds the index for Probe in at most maxBytes bytes, the first of these
-// that fits:
+// SetIndexBudget drops the index and sets the largest size, in bytes, of the one that Probe
+// builds by itself once a sixteenth as many values have been probed as the set has members. By
+// default that is eight times the size of the compressed bitmaps or 16 MiB, whichever is more.
+// A change of the set drops the index but not the budget. It counts as a method that changes
+// the set.
+func (s *Set) SetIndexBudget(maxBytes uint64) {
+	s.changed()
+	s.budget, s.budgeted = maxBytes, true
+}
+
+// newIndex builds an index within the budget: the first of these that fits.
 //
 //   - A flat bitmap from the smallest to the largest member, negative ones
 //     included: one bit per integer. It suits dense sets and is skipped if it takes
@@ -44,28 +53,6 @@ const (
 //
 // It takes one pass over the members, two for a table: a few nanoseconds per
 // member, a few tens for a large table.
-//
-// A set can be probed without calling Index. Once a sixteenth as many values have
-// been probed as the set has members, Probe builds an index itself, of at most
-// eight times the size of the compressed bitmaps or 16 MiB, whichever is more.
-// Index sets another budget and makes the first probes fast too; Index(0) keeps
-// only the compressed bitmaps. A change of the set drops the index but not the
-// budget.
-//
-// Index counts as a method that changes the set.
-func (s *Set) Index(maxBytes uint64) {
-	s.SetIndexBudget(maxBytes)
-	s.index.Store(s.newIndex())
-}
-
-// SetIndexBudget drops the index and sets the largest size, in bytes, of an index
-// that Probe builds by itself. It counts as a method that changes the set.
-func (s *Set) SetIndexBudget(maxBytes uint64) {
-	s.changed()
-	s.budget, s.budgeted = maxBytes, true
-}
-
-// newIndex builds an index within the budget.
 func (s *Set) newIndex() *index {
 	budget := s.budget
 	if !s.budgeted {
@@ -111,7 +98,7 @@ func (s *Set) Indexable(maxBytes uint64) bool {
 // Probe appends to sel the positions in values of the members, in ascending order,
 // and returns the extended slice. Values are int64s in two's complement if signed,
 // else uint64s; there may be up to 2^32. The answer has no false positives. If sel
-// has the capacity, Probe allocates nothing except an index; see [Set.Index].
+// has the capacity, Probe allocates nothing except an index; see [Set.SetIndexBudget].
 func (s *Set) Probe(values []uint64, signed bool, sel []uint32) []uint32 {
 	s = s.read()
 	ix := s.lookup(len(values))
