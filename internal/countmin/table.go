@@ -106,9 +106,6 @@ func (r *row) at(x uint64, negative bool, width uint64) uint64 {
 	return column
 }
 
-// Params returns the parameters of the table.
-func (t *Table) Params() Params { return t.params }
-
 // Total returns the weight of all keys.
 func (t *Table) Total() uint64 { return t.total }
 

@@ -175,10 +175,8 @@ func bucketOf(hash uint64, n int) int {
 	return int((hash * 0x9e3779b97f4a7c15) >> 1 >> (63 - bits.TrailingZeros(uint(n))))
 }
 
-// Written returns how many bytes went to disk, and Disk the most that were there at
-// one time.
+// Written returns how many bytes went to disk.
 func (s *Shuffle) Written() int64 { return s.file.Written() }
-func (s *Shuffle) Disk() int64    { return s.file.Disk() }
 
 // Close frees the disk space and the memory.
 func (s *Shuffle) Close() error {

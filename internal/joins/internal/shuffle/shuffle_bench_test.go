@@ -84,7 +84,7 @@ func BenchmarkShuffle(b *testing.B) {
 		}
 		b.ReportMetric((cpu()-begin)/(2*n), "exchange-ns/entry")
 		b.ReportMetric(float64(s.Written())/(2*n), "bytes/entry")
-		b.ReportMetric(float64(s.Disk())/(2*n), "disk/entry")
+		b.ReportMetric(float64(s.file.Disk())/(2*n), "disk/entry")
 		b.ReportMetric(float64(len(s.logKeys)), "buckets")
 		b.ReportMetric(float64(s.IDsMatched.Load())/n, "matched")
 		if err := s.Close(); err != nil {

@@ -478,8 +478,8 @@ func TestShuffleMuchInLittle(t *testing.T) {
 		}
 		c.ids = pick(rng, 1_000_000/scale, 3_000_000/scale)
 		s, blocks := c.run(t, 4<<20/int64(scale))
-		t.Logf("rows %v: %d ranges, %d bytes written, %d at one time", rows, len(s.Ranges), s.Written(), s.Disk())
-		if blocks < 2 || rows && s.Disk() >= s.Written() {
+		t.Logf("rows %v: %d ranges, %d bytes written, %d at one time", rows, len(s.Ranges), s.Written(), s.file.Disk())
+		if blocks < 2 || rows && s.file.Disk() >= s.Written() {
 			t.Error("the test shows too little")
 		}
 		if blocks != len(s.Ranges) {
