@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -234,11 +235,15 @@ func (i *inspected) summary() string {
 		}
 		return fmt.Sprintf("%s filter, %s, %s keys%s", f.Kind, state, words.Count(f.Keys), checked)
 	}
-	rows := words.Count(i.Table.Rows) + " rows"
-	if i.Table.Rows < 0 {
-		rows = "rows not counted"
+	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rowsCounted(i.Table.Rows), words.Things(len(i.Table.Columns), "column"), checked)
+}
+
+// rowsCounted names a number of rows, which is below 0 if it is not known.
+func rowsCounted(n int64) string {
+	if n < 0 {
+		return "rows not counted"
 	}
-	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, words.Things(len(i.Table.Columns), "column"), checked)
+	return words.Count(n) + " rows"
 }
 
 // firstOf returns the first bytes of a file, by which its kind is known.
@@ -302,6 +307,21 @@ func (i *inspected) say(name, format string, args ...any) {
 	i.lines = append(i.lines, [2]string{name, fmt.Sprintf(format, args...)})
 }
 
+// key describes a key, and the rule that normalized it; "" if there is none.
+func (i *inspected) key(columns []keyFacts, rule string) {
+	for _, k := range columns {
+		i.say("key", "%s, class %s", k.Name, k.Class)
+	}
+	if rule != "" {
+		i.say("normalized by", "%s", rule)
+	}
+}
+
+// keyOf returns the key of a filter or sketch.
+func keyOf(f *filters.Facts) []keyFacts {
+	return each.Slice(f.Key, func(k filters.KeyColumn) keyFacts { return keyFacts{k.Name, k.Class} })
+}
+
 // checked records that all of the file was read and is whole, unless there is an error.
 func (i *inspected) checked(err error) error {
 	if err == nil {
@@ -341,13 +361,8 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 	if f.Kind() == filters.KindExact {
 		facts.Reveals = "the IDs themselves"
 	}
-	for _, k := range said.Key {
-		facts.Key = append(facts.Key, keyFacts{k.Name, k.Class})
-		i.say("key", "%s, class %s", k.Name, k.Class)
-	}
-	if said.Rule != "" {
-		i.say("normalized by", "%s", said.Rule)
-	}
+	facts.Key = keyOf(said)
+	i.key(facts.Key, said.Rule)
 	i.Filter = facts
 	state := "finished"
 	if said.Partial != nil {
@@ -482,11 +497,7 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 	t.Result, _ = md.GetValue(source.MetaResult)
 	t.Filter, _ = md.GetValue(source.MetaFilter)
 	i.Table = t
-	rows := words.Count(t.Rows) + " rows"
-	if t.Rows < 0 {
-		rows = "rows not counted"
-	}
-	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, words.Things(t.RowGroups, "row group"))
+	format := fmt.Sprintf("%s, %s in %s", t.Format, rowsCounted(t.Rows), words.Things(t.RowGroups, "row group"))
 	if t.Codec != "" {
 		format += ", " + t.Codec
 	}

@@ -38,11 +38,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 	}
 	defer faults.Join(&err, list.Close)
 	f := &listFacts{Inputs: list.Len(), Rows: list.Rows(), Digest: fmt.Sprintf("%x", list.Digest()), Columns: []keyFacts{}}
-	rows := words.Count(f.Rows) + " rows"
-	if f.Rows < 0 {
-		rows = "rows not counted"
-	}
-	i.say("list", "%s, %s", words.Things(f.Inputs, "input"), rows)
+	i.say("list", "%s, %s", words.Things(f.Inputs, "input"), rowsCounted(f.Rows))
 	i.say("of", "%s", strings.Join(list.Arguments(), ", "))
 	for _, c := range list.Hive() {
 		f.Columns = append(f.Columns, keyFacts{c.Name, keys.TypeName(c.Type)})
@@ -90,11 +86,8 @@ func (i *inspected) index(ctx context.Context, store storage.Source, name string
 	}
 	for k, c := range columns {
 		f.Key = append(f.Key, keyFacts{c.String(), x.Classes[k]})
-		i.say("key", "%s, class %s", c, x.Classes[k])
 	}
-	if f.Normalize != "" {
-		i.say("normalized by", "%s", f.Normalize)
-	}
+	i.key(f.Key, f.Normalize)
 	i.say("false positives", "%.3g asked for", f.FPRAsked)
 	i.say("reveals", "membership: the file answers whether a key is in a file")
 	i.say("list", "%s", f.List)

@@ -174,19 +174,15 @@ func (c *cli) sayPlanned(p *planned) {
 
 // parseSpeed parses a speed such as 10Gbit/s or 500MB/s, in bytes per second.
 func parseSpeed(s string) (float64, error) {
-	bare, _ := strings.CutSuffix(s, "/s")
-	if bits, ok := strings.CutSuffix(bare, "bit"); ok {
-		n, err := flags.ParseSize(bits + "B")
-		if err != nil {
-			return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
-		}
-		return float64(n) / 8, nil
+	size, unit := strings.TrimSuffix(s, "/s"), 1.0
+	if bits, ok := strings.CutSuffix(size, "bit"); ok {
+		size, unit = bits+"B", 8
 	}
-	n, err := flags.ParseSize(bare)
+	n, err := flags.ParseSize(size)
 	if err != nil {
 		return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
 	}
-	return float64(n), nil
+	return float64(n) / unit, nil
 }
 
 // printPlan prints a plan for people.

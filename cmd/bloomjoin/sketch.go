@@ -144,15 +144,12 @@ type sketchFacts struct {
 
 func factsOf(spec sketches.Spec, f *filters.Facts, rows, total uint64, digest [32]byte) sketchFacts {
 	s := sketchFacts{
-		Sealed: f.Partial == nil, Normalize: f.Rule, Weight: spec.Weight, Ranges: spec.Ranges, KeyRows: rows, Total: total,
+		Sealed: f.Partial == nil, Key: keyOf(f), Normalize: f.Rule, Weight: spec.Weight, Ranges: spec.Ranges, KeyRows: rows, Total: total,
 		Epsilon: spec.Params.Epsilon(), Error: spec.Bound(float64(total)), Delta: spec.Params.Delta(), Width: spec.Params.Width, Depth: spec.Params.Depth, MemoryBytes: spec.Bytes(),
 		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", digest),
 	}
 	if p := f.Partial; p != nil {
 		s.Shards, s.Of = p.Held, p.Of
-	}
-	for _, k := range f.Key {
-		s.Key = append(s.Key, keyFacts{k.Name, k.Class})
 	}
 	return s
 }
@@ -304,12 +301,7 @@ func (i *inspected) sketch(src storage.Reader, name string, check bool) error {
 	}
 	facts := factsOf(h.Spec, h.Filter.Facts(), h.Rows, h.Total, h.Digest())
 	i.Sketch = &facts
-	for _, k := range facts.Key {
-		i.say("key", "%s, class %s", k.Name, k.Class)
-	}
-	if facts.Normalize != "" {
-		i.say("normalized by", "%s", facts.Normalize)
-	}
+	i.key(facts.Key, facts.Normalize)
 	i.say("sketch", "%s", facts.state())
 	i.say("counted", "%s", facts.counted())
 	ranges := ""

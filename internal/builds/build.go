@@ -367,18 +367,6 @@ func (p *Plan) capacity(rows func() (n int64, of string, err error)) error {
 	return nil
 }
 
-// rows returns the number of rows of the files, see capacity.
-func (p *Plan) rows() (all int64, of string, err error) {
-	for _, f := range p.files {
-		n, err := f.CountRows()
-		if err != nil || n < 0 {
-			return n, f.Name(), err
-		}
-		all += n
-	}
-	return all, "", nil
-}
-
 // Sized reports whether an upper bound on the number of keys is known before they
 // are read.
 func (p *Plan) Sized() bool { return !p.unsized }

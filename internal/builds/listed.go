@@ -127,6 +127,18 @@ func (p *Plan) readTexts(ctx context.Context, columns []keys.Column) error {
 	return nil
 }
 
+// rows returns the number of rows of the files, see capacity.
+func (p *Plan) rows() (all int64, of string, err error) {
+	for _, f := range p.files {
+		n, err := f.CountRows()
+		if err != nil || n < 0 {
+			return n, f.Name(), err
+		}
+		all += n
+	}
+	return all, "", nil
+}
+
 // listedRows is rows for a list.
 func (p *Plan) listedRows() (all int64, of string, err error) {
 	of = "the list of inputs"
