@@ -91,21 +91,12 @@ func notInTables(ctx context.Context, src storage.Source, pieces []Piece) error 
 
 // open opens one file.
 func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound *where.Bound) (*source.File, error) {
-	e := storage.Object{Name: of.Name, Rel: of.Rel}
-	src, err := opts.Store.Open(ctx, e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, in.changed(of, "it is there no longer", err)
-	}
+	f, err := in.bytes(ctx, of, &opts)
 	if err != nil {
 		return nil, err
 	}
-	f := source.NewFile(src, e, &opts)
-	f.Listed(of.Format, source.Origin{Root: of.FoundIn(), Found: of.Root != nil, RootRel: of.RootRel})
-	if err = in.sameObject(f, of); err == nil {
-		err = f.Begin(ctx, partsOfValues(of.Values), opts)
-	}
-	if err != nil {
-		return nil, errors.Join(err, src.Close())
+	if err := f.Begin(ctx, partsOfValues(of.Values), opts); err != nil {
+		return nil, errors.Join(err, f.Reader().Close())
 	}
 	err = in.sameContent(f, of)
 	if err == nil && bound != nil {
@@ -118,9 +109,28 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 	return f, f.Rest()
 }
 
+// bytes opens the source of a file, whose table is not read yet.
+func (in *List) bytes(ctx context.Context, of *Input, opts *source.Opening) (*source.File, error) {
+	e := storage.Object{Name: of.Name, Rel: of.Rel}
+	src, err := opts.Store.Open(ctx, e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, in.changed(of, "it is there no longer", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := source.NewFile(src, e, opts)
+	f.Listed(of.Format, source.Origin{Root: of.FoundIn(), Found: of.Root != nil, RootRel: of.RootRel})
+	if err := in.sameObject(f, of); err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return f, nil
+}
+
 // Differ returns why the files of some inputs are no longer those that were listed; nil: size and
-// fingerprint are the same. If timed is set, files above 1 MiB must have the listed time, too: their fingerprints
-// do not cover all bytes. Objects of stores are not opened, their identity decides.
+// fingerprint are the same. If timed is set, files above 1 MiB must have the listed time, too:
+// their fingerprints do not cover all bytes. Objects of stores are not opened, their identity
+// decides.
 func (in *List) Differ(ctx context.Context, some []Input, opts source.Opening, timed bool) (why []error, err error) {
 	if err := opts.Fill(); err != nil || len(some) == 0 {
 		return nil, err
@@ -147,20 +157,25 @@ func (in *List) differs(ctx context.Context, of *Input, opts source.Opening, tim
 		}
 		return err
 	}
-	f, err := in.open(ctx, of, opts, nil)
+	if of.Size > source.WholeBelow {
+		f, err := in.open(ctx, of, opts, nil)
+		if err != nil {
+			return err
+		}
+		if timed && f.Reader().Object().Identity != of.Identity {
+			err = in.changed(of, "it was written again", nil)
+		}
+		return errors.Join(err, f.Close())
+	}
+	f, err := in.bytes(ctx, of, &opts)
 	if err != nil {
 		return err
 	}
-	print := []byte(of.Print)
-	if of.Size <= source.WholeBelow {
-		print, err = f.Digest()
-	} else if timed && f.Reader().Object().Identity != of.Identity {
-		print = nil
-	}
+	print, err := f.Digest()
 	if err == nil && !bytes.Equal(print, of.Print) {
 		err = in.changed(of, "its content is another one", nil)
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.Reader().Close())
 }
 
 // sameObject compares what is known of a file before it is read.
