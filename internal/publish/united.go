@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
-// errMissing means that a file of a worker is not there.
+// errMissing means that a file of a worker, or the plan of its run, is not there.
 var errMissing = errors.New("a file is missing")
 
 // mergedParts is what all workers of a run have done.
@@ -65,13 +65,19 @@ func (d *Dir) merged(parts []*Part) (*mergedParts, error) {
 	return u, d.covered(u)
 }
 
-// agree returns an error unless two parts are of the same run.
+// agree returns an error unless two parts are of the same run. If they are, but of different tasks,
+// another run has removed the plan in between, and takes their place.
 func (d *Dir) agree(a, b *Part) error {
-	if a.Run != b.Run || a.Of != b.Of || !a.Recipe.same(&b.Recipe) || a.Task.Digest != b.Task.Digest || a.Task.Inputs != b.Task.Inputs || a.Require != b.Require {
-		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others")).
-			WithHint("run all workers with the same inputs and options, and commit what they wrote to the same directory")
+	planned := a.Task.Digest == b.Task.Digest && a.Task.Inputs == b.Task.Inputs
+	if planned && a.Run == b.Run && a.Of == b.Of && a.Recipe.same(&b.Recipe) && a.Require == b.Require {
+		return nil
 	}
-	return nil
+	err := faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others")).
+		WithHint("run all workers with the same inputs and options, and commit what they wrote to the same directory")
+	if a.Run == b.Run && !planned {
+		return fmt.Errorf("%w%w", err, quiet.Error{Err: errMissing})
+	}
+	return err
 }
 
 // joined adds what another worker has read of an input.
