@@ -29,10 +29,10 @@ type Inputs struct {
 func (o *Inputs) Add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.include, "include", nil, "`GLOB` read only matching files, as '*.parquet'; repeatable")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` skip matching files; repeatable")
-	f.BoolVar(&o.uncommitted, "uncommitted", false, "read unfinished outputs, too")
+	f.BoolVar(&o.uncommitted, "uncommitted", false, "read unfinished outputs")
 	AddRaw(f)
-	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: name=value directories are columns; or off")
-	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date")
+	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` name=value directories are columns: auto, off")
+	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` their types, as dt:date")
 }
 
 // AddRaw adds the flag of verbs that read files, which the session looks up.
@@ -113,7 +113,7 @@ func (o *Inputs) CheckTypes(names []string, files int) error {
 	return nil
 }
 
-const filesFromHelp = "`FILE` read the inputs' names, or a list of inputs; or -"
+const filesFromHelp = "`FILE` input names, or a list of inputs; or -"
 
 // Arguments checks that inputs are named by arguments or by --files-from.
 func (o *Inputs) Arguments(what string) cobra.PositionalArgs {
