@@ -194,7 +194,7 @@ func TestTablesInFewRequests(t *testing.T) {
 	for i := range 1200 {
 		b, err := s.bucketOf(t.Context(), place{scheme: schemeMem, bucket: "b"})
 		if err == nil {
-			err = b.put(t.Context(), fmt.Sprintf("big/%05d", i), []byte("x"), "", false)
+			err = b.put(t.Context(), fmt.Sprintf("big/%05d", i), []byte("x"), "", "")
 		}
 		if err != nil {
 			t.Fatal(err)
