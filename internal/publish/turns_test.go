@@ -330,3 +330,21 @@ func seeds(usual int) int {
 	}
 	return usual
 }
+
+// TestTwoPlans: parts of one run that were planned twice are those of a run that another one
+// replaced; its options do not differ.
+func TestTwoPlans(t *testing.T) {
+	d := new(Dir)
+	a, b := &Part{Run: "r", Of: 2}, &Part{Run: "r", Of: 2}
+	if err := d.agree(a, b); err != nil {
+		t.Error(err)
+	}
+	b.Task.Inputs = 1
+	if err := d.agree(a, b); !errors.Is(err, errMissing) {
+		t.Error(err)
+	}
+	b.Run = "s"
+	if err := d.agree(a, b); err == nil || errors.Is(err, errMissing) {
+		t.Error(err)
+	}
+}
