@@ -274,13 +274,13 @@ const maxGap = 64 + 8
 
 // checkWhole compares the footer with what only readers of streams use: the schema in
 // the first message, and the messages that are there. Polars writes the first one
-// without its length, so it is not found.
+// without its length, so it is not found, and JavaScript writes none.
 func (f *fileSource) checkWhole() error {
 	next, size := f.sorted[0].off, int64(math.MaxInt64-fileHead)
 	p := &pass{at: f.at, r: bufio.NewReader(io.NewSectionReader(f.r, fileHead, size)), memory: f.budget, left: size}
 	if head, err := p.r.Peek(4); err != nil {
 		return wrapRead(f.at, "the schema", err)
-	} else if binary.LittleEndian.Uint32(head) == continuation {
+	} else if next > fileHead && binary.LittleEndian.Uint32(head) == continuation {
 		if err := p.schema(nil); err != nil {
 			return err
 		}

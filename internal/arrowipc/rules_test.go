@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,6 +234,10 @@ func fileRules(t *testing.T) (out []ruled) {
 	change("the first batch is in the footer", "belong to no message of the footer", drop(1, true))
 	out[len(out)-1].check = true
 	change("a first message without a length, by Polars", "", func(b []byte) []byte { b[name] = 'l'; clear(b[fileHead : fileHead+4]); return b })
+	change("no first message with a schema, by JavaScript", "", func(b []byte) []byte {
+		b = add(24, schema)(add(0, schema)(b))
+		return slices.Delete(b, fileHead, fileHead-int(schema))
+	})
 	return out
 }
 
