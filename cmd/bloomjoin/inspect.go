@@ -529,7 +529,11 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 	if !check {
 		return nil
 	}
-	for g := range f.NumGroups() {
+	groups := f.NumGroups()
+	if f.Format() == dataset.ArrowFile {
+		groups = max(groups, 1)
+	}
+	for g := range groups {
 		if err := f.Check(ctx, g); err != nil {
 			return err
 		}

@@ -258,9 +258,6 @@ func (f *fileSource) record(ctx context.Context, group int, p projection) (arrow
 		return nil, err
 	}
 	nodes, err := layout(at, b, f.tree.fields)
-	if err == nil && group == 0 && f.strict.Load() {
-		err = f.checkWhole()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +295,13 @@ func (f *fileSource) checkWhole() error {
 	return nil
 }
 
-func (f *fileSource) check() { f.strict.Store(true) }
+func (f *fileSource) check() error {
+	if f.strict.Swap(true) {
+		return nil
+	}
+	return f.checkWhole()
+}
+
 func (f *fileSource) close() error {
 	f.dicts.close()
 	return nil

@@ -28,7 +28,9 @@ func TestExperimentalCompression(t *testing.T) {
 			t.Fatal(what, err)
 		}
 		defer tab.Close()
-		tab.Check()
+		if err := tab.Check(); err != nil {
+			t.Error(what, err)
+		}
 		if got, err := read(tab); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s: %v, %v, want %s", what, got, err, want)
 		}

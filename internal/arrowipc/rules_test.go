@@ -100,7 +100,9 @@ func checked(b []byte, stream, check bool, mem memory.Allocator) error {
 	}
 	defer tab.Close()
 	if check {
-		tab.Check()
+		if err := tab.Check(); err != nil {
+			return err
+		}
 	}
 	for g := range tab.NumGroups() {
 		for _, err := range tab.Read(context.Background(), g, nil) {
@@ -213,7 +215,7 @@ func fileRules(t *testing.T) (out []ruled) {
 	change("a block's metadata has its message", "metadata of", add(8, -8))
 	change("a block's body is the message's", "the footer and the message disagree", add(16, -8))
 	schema := int64(fileHead) - int64(binary.LittleEndian.Uint64(whole[blocks:]))
-	change("a block has the message's kind", "in a block of", add(0, schema))
+	change("a block has the message's kind", "in a block of", func(b []byte) []byte { return add(8, -schema)(add(0, schema)(b)) })
 	name := bytes.Index(whole, []byte("\x01\x00\x00\x00k\x00")) + 4
 	change("both schemas are the same", "the schemas of the footer and of the first message differ", func(b []byte) []byte { b[name] = 'l'; return b })
 	out[len(out)-1].check = true
@@ -230,6 +232,8 @@ func fileRules(t *testing.T) (out []ruled) {
 		}
 	}
 	change("the last batch is in the footer", "belong to no message of the footer", drop(1, false))
+	out[len(out)-1].check = true
+	change("all batches are in the footer", "belong to no message of the footer", drop(0, false))
 	out[len(out)-1].check = true
 	change("the first batch is in the footer", "belong to no message of the footer", drop(1, true))
 	out[len(out)-1].check = true

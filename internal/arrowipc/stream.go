@@ -248,7 +248,11 @@ func (s *streamSource) bytes(int) int64 {
 	return -1
 }
 
-func (s *streamSource) check() { s.strict.Store(true) }
+func (s *streamSource) check() error {
+	s.strict.Store(true)
+	return nil
+}
+
 func (s *streamSource) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

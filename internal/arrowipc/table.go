@@ -41,7 +41,7 @@ type source interface {
 	bytes(group int) int64
 	// read yields the columns of one group until yield returns false.
 	read(ctx context.Context, group int, p projection, yield func(arrow.Record, error) bool)
-	check()
+	check() error
 	close() error
 }
 
@@ -94,9 +94,9 @@ func (t *Table) GroupBytes(group int) int64 { return t.src.bytes(group) }
 // does not close the reader given to OpenFile.
 func (t *Table) Close() error { return t.src.close() }
 
-// Check makes later Reads validate UTF-8, bitmaps where NULLs are counted as 0, and
-// a file's footer by its messages.
-func (t *Table) Check() { t.src.check() }
+// Check compares a file's footer with its messages, once, and makes later Reads validate
+// UTF-8, and bitmaps where NULLs are counted as 0.
+func (t *Table) Check() error { return t.src.check() }
 
 // Read returns the record batches of one group. columns are indices of top-level
 // fields in the wanted order. nil means all; an empty list gives records without

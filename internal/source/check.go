@@ -11,18 +11,20 @@ import (
 
 // Check reads a row group and compares what a Parquet file says of it, see
 // Audit in package parquet, or reads the corresponding part of a file of another format. It
-// returns the first error.
+// returns the first error. Row group 0 of an Arrow file without any stands for its footer.
 func (f *File) Check(ctx context.Context, group int) (err error) {
 	held, release, err := f.keepOpen(ctx)
 	if err != nil {
 		return err
 	}
 	defer faults.Join(&err, release)
+	if t, ok := Stored(f.table).(*arrowipc.Table); ok {
+		if err := t.Check(); err != nil || group == 0 && t.NumGroups() == 0 {
+			return err
+		}
+	}
 	if err := f.checkGroup(group); err != nil {
 		return err
-	}
-	if t, ok := Stored(f.table).(*arrowipc.Table); ok {
-		t.Check()
 	}
 	for _, err := range onFault(readKeys(held, f.table, group, nil)) { // readKeys accepts INT96 in any unit
 		if err != nil {
