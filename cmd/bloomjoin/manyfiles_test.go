@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -143,28 +142,6 @@ func TestFilesOfOneScan(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
-}
-
-// The rows that are kept are counted once, also if their partners are so many that a row group
-// is copied in several parts.
-func TestKeptRowsOfManyPartners(t *testing.T) {
-	t.Chdir(t.TempDir())
-	var ids []int64
-	for i := range 1_300_000 {
-		ids = append(ids, int64(i%3))
-	}
-	sourcetest.Write(t, "ids.parquet", 1<<20, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: ids}))
-	sourcetest.Write(t, "log/a.parquet", 40, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: []int64{0, 1, 2, 3}}))
-	works(t, "", "join", "--quiet", "--type", "inner", "--on", "k", "--ids", "ids.parquet", "-o", "out/", "log")
-	var state struct {
-		Inputs []struct {
-			Kept int64 `json:"rows_kept"`
-			Out  int64 `json:"rows_out"`
-		}
-	}
-	if err := json.Unmarshal(read(t, "out.bloomjoin/manifest.json"), &state); err != nil || len(state.Inputs) != 1 || state.Inputs[0].Kept != 3 || state.Inputs[0].Out != 1_300_000 {
-		t.Errorf("%+v, %v", state, err)
 	}
 }
 

@@ -80,6 +80,9 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	if s.rows != nil {
 		t.Error("the divided job holds its rows until its row group ends")
 	}
+	if kept := e.open[0].rows.Kept + e.open[1].rows.Kept; kept != 3 {
+		t.Errorf("%d rows of the log are kept, want 3", kept)
+	}
 	if how := in.decide(p); how != someRows {
 		t.Errorf("copied as %d, want %d", how, someRows)
 	}
