@@ -16,11 +16,11 @@ from files import arrowfiles, duplicates, engine, flights, formats, hive, identi
 from first_hour import tasks
 from joins import answers, arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
-from runs import builds, commits, counting, find, growing, histories, mistakes, seams, shards, usage
+from runs import builds, commits, counting, find, growing, histories, mistakes, seams, shards, terminal, usage
 from writers import writers
 
 MODULES = (
-    usage, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, arrowfiles, shards, builds, counting, identity, pages,
+    usage, terminal, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, arrowfiles, shards, builds, counting, identity, pages,
     pagejoins, engine, privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
 )  # fmt: skip
 

@@ -35,6 +35,7 @@ type joinFlags struct {
 	dir                                           flags.Directory
 	fpr                                           float64
 	count                                         bool
+	estimates                                     bool // of plan: nothing is written
 	head                                          look.Head
 }
 
@@ -353,7 +354,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 }
 
 // writes reports whether there is an output.
-func (o *joinFlags) writes() bool { return !o.count && !o.head.Alone() }
+func (o *joinFlags) writes() bool { return !o.count && !o.estimates && !o.head.Alone() }
 
 // checkJoin checks the flags that plan does not have.
 func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {

@@ -82,7 +82,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
-	o.out, o.layout.MissingKey = "-", "error"
+	o.estimates, o.layout.MissingKey = true, "error"
 	r.layout = &o.layout
 	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
 	if err != nil {
