@@ -74,9 +74,9 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 	}
 }
 
-// ofJobs are options that only the command sets: of runs that it records in manifests, and of
-// dedup.
-var ofJobs = map[string]bool{"IDsChanged": true, "ManifestDir": true, "Prune": true, "State": true, "TimeUnit": true, "MaxJump": true}
+// ofJobs are options that only the command sets: of runs that it records in manifests, of dedup,
+// and of inputs.
+var ofJobs = map[string]bool{"RawFiles": true, "IDsChanged": true, "ManifestDir": true, "Prune": true, "State": true, "TimeUnit": true, "MaxJump": true}
 
 func declare(declared map[string]bool, public bool, names ...*ast.Ident) {
 	for _, n := range names {
