@@ -217,7 +217,7 @@ func TestOutputNames(t *testing.T) {
 			case "/":
 				out = at("dir"+strings.ReplaceAll(verb, " ", "")) + "/"
 			}
-			given, said, code := called(t, "id\n1\n2\n1\n", append([]string{verbs[verb][0], "-o", out}, verbs[verb][1:]...)...)
+			_, said, code := called(t, "id\n1\n2\n1\n", append([]string{verbs[verb][0], "-o", out}, verbs[verb][1:]...)...)
 			want := session.ExitUsage
 			if slices.Contains(c.takes, verb) {
 				want = session.ExitDone
@@ -239,7 +239,7 @@ func TestOutputNames(t *testing.T) {
 				continue
 			}
 			if start, ok := starts[c.name]; ok {
-				given = sourcetest.Get(t, out)
+				given := sourcetest.Get(t, out)
 				if !strings.HasPrefix(given, start) {
 					t.Errorf("%s -o out%s: it begins %.8q", verb, c.name, given)
 				}

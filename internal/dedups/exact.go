@@ -144,7 +144,7 @@ func (e *Exact) finish(of *parts, level uint64, drop func(row int64)) error {
 			continue
 		}
 		err := e.compare(p, level, drop)
-		if err == errFull {
+		if errors.Is(err, errFull) {
 			var finer parts
 			if err = p.each(func(r row) error { return e.add(&finer, level+1, r) }); err == nil {
 				p.free()

@@ -171,8 +171,8 @@ func (in *List) differs(ctx context.Context, of *Input, opts source.Opening, tim
 	if err != nil {
 		return err
 	}
-	print, err := f.Digest()
-	if err == nil && !bytes.Equal(print, of.Print) {
+	content, err := f.Digest()
+	if err == nil && !bytes.Equal(content, of.Print) {
 		err = in.changed(of, "its content is another one", nil)
 	}
 	return errors.Join(err, f.Reader().Close())

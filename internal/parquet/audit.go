@@ -30,6 +30,9 @@ const (
 	falsePages  = "scans that skip pages may lose rows"
 )
 
+// ofHeader are the statistics in a page's header.
+const ofHeader = "the header's"
+
 // audit compares the claims about a column chunk with its pages.
 type audit struct {
 	*Chunk
@@ -151,7 +154,7 @@ func (a *audit) page(p *Page) error {
 			}
 		}
 	}
-	if err := a.statistics(p.Number, "the header's", s, &h); err != nil || a.index == nil {
+	if err := a.statistics(p.Number, ofHeader, s, &h); err != nil || a.index == nil {
 		return err
 	}
 	i, ok := slices.BinarySearchFunc(a.index.Pages, p.Offset, func(p PageLocation, at int64) int { return cmp.Compare(p.Offset, at) })
@@ -213,7 +216,7 @@ func (a *audit) whole() error {
 func (a *audit) statistics(page int, whose string, s *meta.Statistics, h *content) error {
 	m, n := a.f.Metadata, s.NullCount
 	if n.Valid && n.V != h.nulls && (a.leaf.MaxRep == 0 || n.V != h.unset) { // writers differ in what they count for lists
-		relied := m.NullsBelieved() && (page == 0 || !m.FalseNulls())
+		relied := m.NullsBelieved() && whose != ofHeader // which is copied as it is stored, from whatever writer
 		if err := a.differs(relied, page, whose+" number of NULLs", h.nulls, n.V, falseNulls); err != nil {
 			return err
 		}
@@ -292,9 +295,10 @@ func (a *audit) entries(p *Page) (plain []byte, n int) {
 
 // lookUp returns an error if the Bloom filter lacks one of the values.
 func (a *audit) lookUp(page int, plain []byte) (err error) {
-	for pos, next := 0, a.leaf.Width(); pos < len(plain); pos = next {
+	for pos := 0; pos < len(plain); {
 		v := plain[pos:min(pos+a.leaf.Width(), len(plain))]
-		if next = pos + len(v); a.leaf.Type == format.ByteArray {
+		next := pos + len(v)
+		if a.leaf.Type == format.ByteArray {
 			if v, next, err = enc.ByteArrayAt(plain, pos); err != nil {
 				return a.corrupt(err, "the page's values do not decode")
 			}
@@ -302,6 +306,7 @@ func (a *audit) lookUp(page int, plain []byte) (err error) {
 		if !a.bloom.Contains(a.hash.Sum(v)) {
 			return a.differs(a.f.Metadata.BloomBelieved(a.leaf), page, "the Bloom filter", "every value", "one that it lacks", "lookups of keys may lose rows")
 		}
+		pos = next
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func TestAuditNamesTheClaim(t *testing.T) {
 		"a bound alone": {func(x *audited) {
 			x.chunk.MinValue, x.chunk.MaxValue.V = thrift.Null[[]byte]{}, long(8)
 		}, "the chunk's bounds: want 1 to 9, as decoded, got 1 to 8"},
-		"header's NULLs":         {stats(1, func(s *meta.Statistics) { s.NullCount.V = 0 }), "page 2: corrupt: the header's number of NULLs: want 2, as decoded, got 0"},
+		"header's NULLs":         {stats(1, func(s *meta.Statistics) { s.NullCount.V = 0 }), " page 2: the header's number of NULLs: want 2, as decoded, got 0"},
 		"header's minimum":       {stats(1, func(s *meta.Statistics) { s.MinValue.V = long(5) }), "page 2: corrupt: the header's bounds: want 4 to 9, as decoded, got 5 to 9"},
 		"header's maximum":       {stats(0, func(s *meta.Statistics) { s.MaxValue.V = long(2) }), "page 1: corrupt: the header's bounds"},
 		"header's exact maximum": {stats(0, func(s *meta.Statistics) { s.MaxValue.V = long(4) }), "page 1: corrupt: the header's exact bounds"},
