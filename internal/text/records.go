@@ -264,7 +264,9 @@ func (b *batcher) addObject(p *pass, there []int, row int) (size int, good bool,
 			continue
 		}
 		size += len(v)
-		f.AppendNulls(row - f.Len())
+		if absent := row - f.Len(); absent > 0 {
+			f.AppendNulls(absent)
+		}
 		if !b.t.parse[c](f, view(v)) {
 			return size, false, p.refuse(c, b.schema.Field(i).Name, b.t.wanted(c), b.parses)
 		}
