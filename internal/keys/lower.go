@@ -48,6 +48,23 @@ func appendLower(dst, text []byte) []byte {
 	return dst
 }
 
+// lowerASCII maps A-Z to a-z, eight bytes at a time.
+func lowerASCII(b []byte) {
+	const each = 0x0101010101010101
+	for ; len(b) >= 8; b = b[8:] {
+		x := binary.LittleEndian.Uint64(b)
+		low := x & (0x7f * each)
+		fromA, aboveZ := low+(0x80-'A')*each, low+(0x7f-'Z')*each // the top bit of each byte says so
+		upper := fromA &^ aboveZ &^ x & (0x80 * each)
+		binary.LittleEndian.PutUint64(b, x|upper>>2)
+	}
+	for i, c := range b {
+		if c-'A' < 26 {
+			b[i] = c | 0x20
+		}
+	}
+}
+
 // blanks are the characters of the property White_Space.
 const blanks = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -111,4 +112,23 @@ func FuzzLower(f *testing.F) {
 			t.Errorf("%q: %q, then %q", s, want, again)
 		}
 	})
+}
+
+// TestLowerASCII checks each byte at each place of texts around a word's length.
+func TestLowerASCII(t *testing.T) {
+	for n := range 20 {
+		for at := range n {
+			for c := range 256 {
+				text := bytes.Repeat([]byte{'Z' + 1}, n)
+				text[at] = byte(c)
+				want := bytes.Clone(text)
+				if 'A' <= c && c <= 'Z' {
+					want[at] = byte(c) + 'a' - 'A'
+				}
+				if lowerASCII(text); !bytes.Equal(text, want) {
+					t.Fatalf("byte %#x at %d of %d: got %q, want %q", c, at, n, text, want)
+				}
+			}
+		}
+	}
 }

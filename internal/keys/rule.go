@@ -214,11 +214,7 @@ func (r Rule) apply(b, room []byte) ([]byte, bool) {
 		return uuid(b)
 	}
 	if r&Lower != 0 {
-		for i, c := range b {
-			if c-'A' < 26 {
-				b[i] = c | 0x20
-			}
-		}
+		lowerASCII(b)
 	}
 	switch {
 	case r&URL != 0:
