@@ -75,7 +75,8 @@ type batcher struct {
 	most    int // bytes of a batch
 
 	at    []int // by column of the input: 1 + its position in columns, or 0
-	there []int // memory for addObject
+	every []int // positions in columns
+	some  []int // memory for addObject
 }
 
 func (t *Table) batcher(group int, columns []int) (*batcher, error) {
@@ -109,7 +110,7 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	}
 	b := &batcher{t: t, columns: columns, rb: array.NewRecordBuilder(t.opts.Mem, s), schema: s, most: most, at: make([]int, t.schema.NumFields())}
 	for i, c := range columns {
-		b.at[c] = i + 1
+		b.at[c], b.every = i+1, append(b.every, i)
 	}
 	return b, nil
 }
@@ -249,15 +250,19 @@ func (b *batcher) add(p *pass, row int) (size int, good bool, err error) {
 // addObject is add for an object that has the given columns. A column's NULLs are appended before
 // its next value, so that objects with few of many columns take little time.
 func (b *batcher) addObject(p *pass, there []int, row int) (size int, good bool, err error) {
-	b.there = b.there[:0]
-	for _, c := range there {
-		if i := b.at[c]; i > 0 {
-			b.there = append(b.there, i-1)
+	order := b.every
+	if len(there) < len(order)/2 {
+		b.some = b.some[:0]
+		for _, c := range there {
+			if i := b.at[c]; i > 0 {
+				b.some = append(b.some, i-1)
+			}
 		}
+		slices.Sort(b.some)
+		order = b.some
 	}
-	slices.Sort(b.there)
 	size = cellBytes * len(b.columns)
-	for _, i := range b.there {
+	for _, i := range order {
 		f, c := b.rb.Field(i), b.columns[i]
 		v, ok := p.rows.value(c)
 		if !ok {
