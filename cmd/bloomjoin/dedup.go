@@ -122,7 +122,7 @@ type dedupRun struct {
 
 func (c *cli) dedup(cmd *cobra.Command, o *dedupFlags, args []string) (err error) {
 	r := &dedupRun{logRun: c.newRun("dedup"), o: o}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer faults.Join(&err, r.close)
 	if err := r.check(cmd, args); err != nil {
 		return err
 	}

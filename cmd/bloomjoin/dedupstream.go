@@ -267,7 +267,7 @@ func (s *dedupStream) named(ctx context.Context, name string, fn func(*passing) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	s.src, s.opened[name] = src, src.Object()
 	size := src.Object().Size
 	whole := io.NewSectionReader(src, 0, size)

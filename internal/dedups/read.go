@@ -2,9 +2,9 @@ package dedups
 
 import (
 	"context"
-	"errors"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -16,7 +16,7 @@ func Read(ctx context.Context, pieces []source.Piece, of Columns, threads int, e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer faults.Join(&err, release)
 	columns := func(f *source.File) ([]int, error) {
 		e, err := of.NewEncoder(f.Name(), f.Schema())
 		if err != nil {

@@ -57,7 +57,7 @@ func LoadState(ctx context.Context, store storage.Storage, name string, most uin
 	} else if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+	defer faults.Join(&err, in.Close)
 	size := in.Object().Size
 	r, with, err := ring.Decode(bufio.NewReaderSize(io.NewSectionReader(in, 0, size), 1<<20), name, size, most)
 	if err != nil {

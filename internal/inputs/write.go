@@ -133,7 +133,7 @@ func Write(ctx context.Context, dst storage.Storage, name string, list *List, re
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, w.Abort()) }()
+	defer faults.Join(&err, w.Abort)
 	if _, err := io.Copy(w, io.NewSectionReader(file.r, 0, file.size)); err != nil {
 		return 0, err
 	}
@@ -153,7 +153,7 @@ func (l *inputFile) isAt(ctx context.Context, src storage.Source, name string) (
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer faults.Join(&err, r.Close)
 	if r.Object().Size != l.size {
 		return false, nil
 	}
@@ -282,7 +282,7 @@ func (l *inputList) sort() (err error) {
 	slices.SortStableFunc(inputs, func(a, b spooled) int { return cmp.Compare(a.rel, b.rel) })
 	from := l.spool
 	l.spool = spill.NewBytes(waitingList)
-	defer func() { err = errors.Join(err, from.Close()) }()
+	defer faults.Join(&err, from.Close)
 	var line []byte
 	for _, in := range inputs {
 		line = slices.Grow(line[:0], in.n)[:in.n]

@@ -15,6 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -278,7 +279,7 @@ func SumOf(ctx context.Context, store storage.Source, name string) (sum, identit
 	if err != nil {
 		return "", "", err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	h := xxh3.New()
 	buf := make([]byte, min(1<<20, src.Object().Size))
 	for at, size := int64(0), src.Object().Size; at < size; {

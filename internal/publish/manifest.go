@@ -357,7 +357,7 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 	if err != nil {
 		return nil, obj, err
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer faults.Join(&err, src.Close)
 	obj = src.Object()
 	if obj.Size > maxManifest {
 		return nil, obj, faults.Corrupt(fault.At{File: name}, "a manifest of %d bytes", obj.Size).WithHint(hint)
@@ -399,7 +399,7 @@ func (d *Dir) writeJSON(ctx context.Context, name string, v any, replace bool) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Abort()) }()
+	defer faults.Join(&err, file.Abort)
 	if _, err := file.Write(b); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -153,7 +154,7 @@ func (d *Dir) touch(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Abort()) }()
+	defer faults.Join(&err, file.Abort)
 	if err := file.Commit(false); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

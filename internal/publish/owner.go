@@ -99,7 +99,7 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 // meanwhile, it is replaced if replace is true; otherwise Commit succeeds if the same run and
 // worker wrote that file.
 func (o *Owner) Commit(ctx context.Context, name string, file storage.Writer, replace bool) (err error) {
-	defer func() { err = errors.Join(err, file.Abort()) }()
+	defer faults.Join(&err, file.Abort)
 	if err = file.Commit(replace); errors.Is(err, fs.ErrExist) {
 		switch rival := o.Compare(ctx, name); {
 		case errors.Is(rival, ErrDone):

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -140,7 +141,7 @@ func (w *Writer) later(f func() error) {
 // but nothing that another run wrote meanwhile. A file that is there by now and has the same bytes
 // is that of another attempt, and stays.
 func (w *Writer) commit(ctx context.Context, s staged) (err error) {
-	defer func() { err = errors.Join(err, s.file.Abort()) }()
+	defer faults.Join(&err, s.file.Abort)
 	if w.failed.Load() != nil {
 		return nil // the error is known
 	}
