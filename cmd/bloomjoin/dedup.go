@@ -312,7 +312,7 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 		w.Expect = uint64(math.Ceil(o.rate * o.window.Seconds()))
 	}
 	if o.exact && !cmd.Flags().Changed("expect") {
-		w.Expect = 1 // there is no ring
+		w.Expect = 1 // exact runs have no ring to size
 	}
 	if w.Expect == 0 && (cmd.Flags().Changed("expect") || r.stream || o.time != "" || o.state != "") {
 		return flags.Required("--expect N is required: say how many distinct keys a window may have, or --rate how many a second")

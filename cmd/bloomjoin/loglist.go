@@ -256,9 +256,9 @@ func (r *logRun) soughtHashes(ctx context.Context) (hashes []uint64, why string,
 }
 
 // keepDoubtful sets may of pieces that are read although they have no key: those whose figures
-// are not known; those whose file is not as it was listed; and, if they
-// share an output file, the first of each schema and format: the output takes metadata and
-// compression from the first, and depends on whether the others differ.
+// are not known; those whose file is not as it was listed; and, if they share an output file, the
+// first of each schema and format: the output takes metadata and compression from the first, and
+// depends on whether the others differ.
 func (r *logRun) keepDoubtful(ctx context.Context, share []inputs.Piece, may []bool) error {
 	if r.writes() && !r.out.IsDir(ctx) {
 		seen := map[string]bool{}

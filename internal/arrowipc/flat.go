@@ -167,7 +167,7 @@ type batch struct {
 
 // parseBatch reads a RecordBatch table of message m. It checks that its buffers are
 // aligned, lie in the body and follow one another, so that no byte is claimed twice.
-// Where an empty buffer lies means nothing.
+// Offsets of empty buffers are ignored.
 func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 	defer outside(at, t, &err)
 	b = batch{v5: m.v5, codec: m.codec, body: m.body}

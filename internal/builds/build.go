@@ -344,8 +344,8 @@ func (p *Plan) classes(columns []keys.Column) error {
 	return nil
 }
 
-// capacity sets the capacity to the number of rows if none was given. rows returns that, or
-// -1 and what does not say it.
+// capacity sets the capacity to the number of rows if none was given. rows returns that number,
+// or -1 and the input that does not state its own.
 func (p *Plan) capacity(rows func() (n int64, of string, err error)) error {
 	if p.opts.Uncounted {
 		p.unsized, p.Spec.Capacity = true, 0

@@ -23,7 +23,7 @@ type Exact struct {
 	clock    ring.Clock
 	most     int64 // bytes; 0: no limit
 	disk     *spill.File
-	seed     uint64 // of hashes: nobody can choose keys that are equal in it
+	seed     uint64 // of the hashes; random, so that no input can be made of keys that collide
 	parts    parts
 	passed   table
 	verdicts []ring.Verdict
@@ -34,7 +34,7 @@ type parts [128]part
 
 // part is rows in order, the last ones in memory.
 type part struct {
-	before *spill.Stream // nil: there is no row
+	before *spill.Stream // rows that were spilled; nil if the part is empty
 	last   []byte
 }
 
@@ -71,10 +71,10 @@ type row struct {
 }
 
 // third returns a third of the budget: for the rows, for those of a part that is divided, and for
-// the keys of a part. Bits of very many rows leave too little for that: rather exceed the budget
-// than divide keys one by one.
+// the keys of a part. The bits of very many rows may leave hardly anything: then it returns a
+// sixteenth, since exceeding the budget is better than dividing keys one by one.
 func (e *Exact) third() int64 {
-	const most = 1 << 37 // positions of so many keys fit in 32 bits
+	const most = 1 << 37 // with more, positions of entries would not fit in 32 bits
 	if e.most == 0 {
 		return most
 	}
@@ -226,7 +226,8 @@ func (t *table) at(h uint64, key []byte) (slot *int64, before bool) {
 	return &t.entries[t.index[i]-1].slot, true
 }
 
-// find returns where the index has a key, or the place for it; nil: the place for another.
+// find returns the place of a key in the index, or the free place for it; for a nil key, a free
+// place.
 func (t *table) find(h uint64, key []byte) uint64 {
 	mask := uint64(len(t.index) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {

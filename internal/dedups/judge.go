@@ -38,8 +38,8 @@ type Counts struct {
 	spread bool  // there are others
 }
 
-// units counts integers by the coarsest unit, of s, ms, us and ns, in which they are a time from
-// 1970 to 2100; the last number is of those without one.
+// units counts integers by the coarsest unit that makes them a time from 1970 to 2100: s, ms, us
+// or ns. The last number counts those that no unit does.
 type units [5]int64
 
 func (u *units) count(n uint64, negative bool) {

@@ -528,8 +528,9 @@ func TestInputsAt(t *testing.T) {
 	}
 }
 
-// Files that are not read are compared as those that are opened: by size and fingerprint. Above
-// 1 MiB, that is no proof, and the time counts if it is asked for. Of objects it is the identity.
+// TestDiffer checks how files that are not read are compared: by size and fingerprint, and, if
+// asked for, by time above 1 MiB, where a fingerprint covers only the footer. Objects are compared
+// by identity.
 func TestDiffer(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, rows, first int) string {

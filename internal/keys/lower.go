@@ -16,8 +16,8 @@ import (
 //go:embed lower.txt
 var lowerText string
 
-// toLower returns what is to be added to each character for its lower case, up to the last that
-// has another one.
+// toLower returns the distance from each character to its lower case, up to the last character
+// that has one.
 //
 // A line of lower.txt has the first and the last of some characters, the step from each to the
 // next, and the lower case of the first: that of the others is as far away.

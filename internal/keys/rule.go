@@ -52,8 +52,8 @@ const (
 
 const urlRules = URL | URLHost
 
-// ruleNames are those of the bits, but the last stands for the absence of Unicode: names that
-// users give mean Unicode.
+// ruleNames are the names of the bits. The last one means that the Unicode bit is not set, as
+// users get Unicode by default.
 var ruleNames = []string{"trim", "lower", "uuid", "url", "url-host", "ascii-only"}
 
 // unicodeVersion is added to names of rules in files, where names alone mean ASCII.

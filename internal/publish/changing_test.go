@@ -34,9 +34,9 @@ func mixed(t *testing.T, s *teststore.Memory) string {
 	return ""
 }
 
-// TestChangingInput: while a command runs, its inputs change, and it is started once more, in
-// random orders of all requests. Whoever succeeds, the outputs are those of the inputs that a
-// run has read, and after one more run those of the new inputs. Outputs of equal sizes, too.
+// TestChangingInput changes the inputs of a running command and starts it a second time, with the
+// requests of both in random order. A run that succeeds leaves outputs of the inputs that one of
+// them read, and a third run those of the new inputs, also if outputs have equal sizes.
 func TestChangingInput(t *testing.T) {
 	version := func(content string) map[string]string {
 		return map[string]string{"a": content, "b": content, "c": content}

@@ -157,7 +157,8 @@ func TestLikeBloom(t *testing.T) {
 	}
 }
 
-// Slots are those of exact integers, however far from 1970; beyond 2^62 there are none.
+// TestSlotOf compares slots with those computed by big integers, however far from 1970. Slots above
+// 2^62 are refused.
 func TestSlotOf(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	far, none := 0, 0

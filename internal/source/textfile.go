@@ -44,8 +44,8 @@ func (f *File) Fields() string {
 	return ""
 }
 
-// FitsColumns returns an error if the memory budget has no room for so many columns of a text
-// file. Other formats check their schemas when they are opened.
+// FitsColumns returns an error if n columns of a text file exceed the memory budget. Other
+// formats check their schemas when they are opened.
 func (f *File) FitsColumns(n int) error {
 	if t, ok := Stored(f.table).(*text.Table); ok {
 		return t.Fits(n)

@@ -107,7 +107,7 @@ func checkNumber(at fault.At, n int, what string) error {
 		WithHint("keep only the columns that are needed; if the names are data, write a row for each of them")
 }
 
-// Fits returns an error if the memory budget has no room for records of so many columns.
+// Fits returns an error if records of this number of columns exceed the memory budget.
 func (t *Table) Fits(columns int) error {
 	need := int64(columns) * columnBytes
 	if t.opts.Memory <= 0 || need <= t.opts.Memory/columnShare {

@@ -317,7 +317,7 @@ func (b *bucket) notInTable(ctx context.Context, n name, dir string, walked ...s
 }
 
 // plainTable refuses a directory of a table. The first entries of a list show what it is; only a
-// directory with more of them takes more requests. What may not be listed is no table.
+// directory with more of them takes more requests. A directory that may not be listed counts as plain.
 func (b *bucket) plainTable(ctx context.Context, n name, dir string) error {
 	var refused error
 	entries := 0
