@@ -481,7 +481,10 @@ func (r *dedupRun) sayApproximate(d *dedupReport) {
 		d.WronglyDropped.Measured, d.WronglyDropped.Error, d.WronglyDropped.OneIn = &measured, &deviation, oneIn
 		said = fmt.Sprintf("; measured %.0f ± %.0f, by one key in %d", measured, deviation, oneIn)
 	}
-	r.Say("approximate: rows wrongly dropped: %.1f expected%s (--exact drops none)", j.Expected, said)
+	if r.state == nil {
+		said += " (--exact drops none)"
+	}
+	r.Say("approximate: rows wrongly dropped: %.1f expected%s", j.Expected, said)
 }
 
 // warnTimeUnit is the code of the warning that times are probably of another unit.
