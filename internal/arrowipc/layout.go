@@ -164,6 +164,10 @@ func (w *layouter) takeValidity(n *node) error {
 func (w *layouter) unbacked(f *field) error {
 	at := w.at
 	at.Column = f.Name
+	return unbacked(at)
+}
+
+func unbacked(at fault.At) error {
 	return faults.Unsupported(at, "more than %d values without any data", maxUnbacked)
 }
 

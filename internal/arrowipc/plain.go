@@ -45,14 +45,14 @@ func ofViews(dt arrow.DataType) *conversion {
 func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
 	a := array.MakeFromData(from)
 	defer a.Release()
-	views := a.(array.ViewLike)
+	value := take.Text(a)
 	there, total := int64(16*a.Len()), int64(0)
 	for _, b := range from.Buffers()[2:] {
 		there += int64(b.Len())
 	}
 	for i := range a.Len() {
 		if a.IsValid(i) {
-			total += int64(views.ValueHeader(i).Len())
+			total += int64(len(value(i)))
 		}
 	}
 	if total > 4*there {
@@ -66,13 +66,8 @@ func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (ar
 	at := 0
 	for i := range a.Len() {
 		binary.LittleEndian.PutUint64(offsets.Bytes()[8*i:], uint64(at))
-		if !a.IsValid(i) {
-			continue
-		}
-		if s, ok := a.(*array.StringView); ok {
-			at += copy(values.Bytes()[at:], s.Value(i))
-		} else {
-			at += copy(values.Bytes()[at:], a.(*array.BinaryView).Value(i))
+		if a.IsValid(i) {
+			at += copy(values.Bytes()[at:], value(i))
 		}
 	}
 	binary.LittleEndian.PutUint64(offsets.Bytes()[8*a.Len():], uint64(at))
@@ -111,6 +106,16 @@ func plainDecimals(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) 
 		binary.LittleEndian.PutUint64(dst[16*i+8:], uint64(v>>63))
 	}
 	return array.NewData(to, from.Len(), []*memory.Buffer{from.Buffers()[0], values}, nil, from.NullN(), 0), nil
+}
+
+// plainEmpty converts lists and binary of a fixed size of 0 to empty ones.
+func plainEmpty(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
+	if n.len > maxUnbacked {
+		return nil, unbacked(l.place(n.f))
+	}
+	offsets := memory.NewBufferBytes(make([]byte, 4*(from.Len()+1)))
+	bufs := []*memory.Buffer{from.Buffers()[0], offsets, memory.NewBufferBytes(nil)}
+	return array.NewData(to, from.Len(), bufs[:len(to.Layout().Buffers)], from.Children(), from.NullN(), 0), nil
 }
 
 // plainLists converts list views to lists.

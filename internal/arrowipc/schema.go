@@ -314,8 +314,11 @@ func (p *schemaParser) flat(f *field, kind byte, t flat.Table) (arrow.DataType, 
 		if n < 0 {
 			return nil, p.corrupt(f, "fixed-size binary of %d bytes", n)
 		}
-		if n == 0 || n > maxWidth {
+		if n > maxWidth {
 			return nil, p.unsupported(f, "fixed-size binary of %d bytes", n)
+		}
+		if n == 0 {
+			f.plain = &conversion{arrow.BinaryTypes.Binary, plainEmpty}
 		}
 		return &arrow.FixedSizeBinaryType{ByteWidth: int(n)}, nil
 	case 18:
@@ -404,8 +407,9 @@ func (p *schemaParser) nested(f *field, kind byte, t flat.Table) (arrow.DataType
 		if n < 0 {
 			return nil, p.corrupt(f, "fixed-size list of %d", n)
 		}
-		if n == 0 {
-			return nil, p.unsupported(f, "fixed-size list of 0")
+		if n == 0 { // which arrow does not make
+			f.plain = &conversion{arrow.ListOfField(kids[0]), plainEmpty}
+			return &arrow.FixedSizeListType{}, nil
 		}
 		return arrow.FixedSizeListOfField(n, kids[0]), nil
 	case 17:

@@ -337,6 +337,13 @@ func (p *Plan) classes(columns []keys.Column) error {
 	p.Spec.Classes = p.opts.Classes
 	if p.opts.Classes == nil {
 		for _, c := range want {
+			switch {
+			case c != keys.Null:
+			case p.Spec.Rule != 0 && !p.Spec.Rule.Concerns(want): // which only strings can follow
+				c = p.Spec.Rule.Class(keys.Bytes)
+			case p.Spec.Want == filters.KindExact: // which only integers can be
+				c = keys.Integer
+			}
 			p.Spec.Classes = append(p.Spec.Classes, string(c))
 		}
 	}

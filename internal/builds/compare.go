@@ -77,7 +77,7 @@ func Compare(ctx context.Context, store storage.Source, a, b string, lim filters
 		c.A, c.B, c.OnlyA, c.OnlyB = c.B, c.A, c.OnlyB, c.OnlyA
 		return c, by, err
 	}
-	if err := combinable(parts); err != nil {
+	if err := combinable(parts, parts); err != nil {
 		return c, "", err
 	}
 	if c, err = f[0].Bloom().Compare(f[1].Bloom()); err == nil {

@@ -41,7 +41,7 @@ func SameKeys(n Noun, names []string, about []*filters.Filter) error {
 	return several(errs)
 }
 
-// sameKeys refuses a partial filter, and filters over different kinds of key.
+// sameKeys refuses a partial filter, and filters over different kinds of key; b may have NULLs only.
 func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
 	x, y := a.Facts(), b.Facts()
 	at := fault.At{File: name}
@@ -54,7 +54,7 @@ func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
 	case x.Rule != y.Rule:
 		return faults.Of(cause.Normalized, faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the %s", n.One)).
 			WithHint("build one of them again, with the other's {Normalize}")
-	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
+	case !slices.Equal(a.KeyClasses(), b.KeyClasses()) && b.MayHaveKeys():
 		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ","))).
 			WithHint("combine %s over keys of one type; build one of them again with %s", n.Many, n.Typed)
 	case x.Params.Hash != y.Params.Hash:

@@ -100,10 +100,16 @@ func (op SetOp) takes(n int) error {
 
 func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limits) (*filters.Filter, *combiner, error) {
 	c := &combiner{op: op, lim: lim, budget: &budget{most: limitOf(lim), workers: 1}, common: math.MaxUint64}
-	if err := combinable(parts); err != nil {
+	all := parts
+	parts, err := op.deciding(parts, lim)
+	if err = cmp.Or(err, combinable(all, parts)); err != nil {
 		return nil, c, err
 	}
-	if op == Subtract || len(parts) > 1 && slices.ContainsFunc(parts, counts) {
+	if len(parts) == 1 {
+		f, err := parts[0].whole(lim)
+		return f, c, err
+	}
+	if op == Subtract || slices.ContainsFunc(parts, counts) {
 		f, err := combineCounting(ctx, op, parts, lim)
 		return f, c, err
 	}
@@ -164,17 +170,48 @@ func (op SetOp) noun() string {
 	return string(op)
 }
 
+// deciding returns the filters without which the result is another: a set without keys adds
+// nothing, and has nothing in common with others.
+func (op SetOp) deciding(parts []part, lim filters.Limits) (keyed []part, err error) {
+	var empty []part
+	for i, p := range parts {
+		switch none, err := p.empty(lim); {
+		case err != nil:
+			return nil, err
+		case !none:
+			keyed = append(keyed, p)
+		case i == 0 && op != Union && op != Intersect:
+			return parts[:1], nil
+		default:
+			empty = append(empty, p)
+		}
+	}
+	if len(keyed) == 0 || op == Intersect && len(empty) > 0 {
+		return empty, nil
+	}
+	return keyed, nil
+}
+
+// empty reports whether a filter has no key. Exact sets need not ask: they have any size.
+func (p *part) empty(lim filters.Limits) (bool, error) {
+	if p.about.Facts().Keys > 0 || p.about.Kind() == filters.KindExact {
+		return false, nil
+	}
+	f, err := p.whole(lim)
+	return err == nil && f.FPR() == 0, err
+}
+
 // combinable refuses filters that are not sealed or not over the same kind of
-// key, and Bloom filters of different geometries.
-func combinable(parts []part) error {
+// key, and Bloom filters of different geometries among those that decide.
+func combinable(parts, deciding []part) error {
+	typed := max(0, slices.IndexFunc(parts, func(p part) bool { return p.about.MayHaveKeys() }))
 	var bits *part // the first Bloom filter
 	var errs []error
-	for i := range parts {
-		p := &parts[i]
-		if err := sameKeys(ofFilters, &parts[0].about, &p.about, parts[0].name, p.name); err != nil {
-			errs = append(errs, err)
-			continue
-		}
+	for _, p := range parts {
+		errs = append(errs, sameKeys(ofFilters, &parts[typed].about, &p.about, parts[typed].name, p.name))
+	}
+	for i := range deciding {
+		p := &deciding[i]
 		if p.about.Kind() != filters.KindBloom {
 			continue
 		}

@@ -90,10 +90,12 @@ func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool
 	f.Fuzz(func(t *testing.T, data []byte) {
 		filters, sets := fuzzSets(data)
 		var names []string
-		sketched, bits := true, false
+		sketched, bits, keyed := true, false, 0
 		for i, f := range filters {
 			names = append(names, fmt.Sprint("filter ", i))
-			bits = bits || f.Bloom() != nil
+			if len(sets[i]) > 0 {
+				keyed, bits = keyed+1, bits || f.Bloom() != nil
+			}
 			sketched = sketched && (f.Exact() != nil || f.Facts().Registers != nil)
 		}
 		got, err := combine(t, op, filters, names)
@@ -103,7 +105,7 @@ func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool
 			}
 			t.Fatal(err)
 		}
-		if bits && op == Difference {
+		if bits && op == Difference && len(sets[0]) > 0 && keyed > 1 {
 			t.Fatal("a difference with bits")
 		}
 		got = again(t, got)

@@ -96,10 +96,14 @@ func (p *Plan) reader(ctx context.Context) reader {
 	}}
 }
 
-// Changes returns an error unless the plan's keys can be added to a filter, or removed.
+// Changes returns an error unless the plan's keys can be added to a filter, or removed. A column of
+// NULLs only takes the plan's class.
 func (p *Plan) Changes(f *filters.Filter, name string) error {
 	want := f.KeyClasses()
 	for i, got := range p.Spec.Classes {
+		if len(p.Spec.Classes) == len(want) && keys.Class(want[i]) == keys.Null {
+			f.Facts().Key[i].Class, want[i] = got, got
+		}
 		if len(p.Spec.Classes) != len(want) || got != want[i] && keys.Class(got) != keys.Null {
 			return faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{File: p.files[0].Name()}, "key class", strings.Join(want, ",")+" as in "+name, strings.Join(p.Spec.Classes, ","))).
 				WithHint("read text as the filter's type with {Types}, or cast the key with COL::TYPE")

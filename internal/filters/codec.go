@@ -20,6 +20,7 @@ package filters
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
@@ -290,6 +291,9 @@ func (f *Filter) KeyClasses() []string {
 	}
 	return each.Slice(f.facts.Key, func(k KeyColumn) string { return k.Class })
 }
+
+// MayHaveKeys reports that no key column is one of NULLs only.
+func (f *Filter) MayHaveKeys() bool { return !slices.Contains(f.KeyClasses(), string(keys.Null)) }
 
 // Normal returns the name of the rules that turn keys into bytes: NormalForm
 // and, after a plus sign, Rule as stored, if there is one. The keys to probe must be

@@ -133,6 +133,9 @@ func (f *Filter) ProbeBatch(b *keys.Batch, sel []uint32) ([]uint32, error) {
 
 // probeBatch is ProbeBatch inside a call that holds the mapping.
 func (f *Filter) probeBatch(options keys.Options, b *keys.Batch, sel []uint32) ([]uint32, error) {
+	if !f.MayHaveKeys() {
+		return sel, nil
+	}
 	if err := b.Fits(options.Classes, options.Rule); err != nil {
 		return sel, err
 	}

@@ -228,7 +228,7 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 				WithHint("convert the values to the class of the key")
 		}
 		s.to = s.of
-		if s.of == Null || s.of.Numeric() {
+		if s.of == Null || s.of.Numeric() && want[i].Numeric() {
 			s.to = want[i]
 		}
 		out[i] = s

@@ -52,7 +52,7 @@ func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close(
 func (w recordWriter) Abort() { w.w.Abort() }
 
 // plainWriter replaces dictionaries by their values: an Arrow file has one dictionary per
-// column, but each input has its own.
+// column, but each input has its own, and a stream may replace them.
 type plainWriter struct {
 	writer
 	mem memory.Allocator
@@ -73,11 +73,12 @@ func (o Destination) newWriter(dst io.Writer, p Part, shared bool) (writer, erro
 	if p.pages != nil {
 		return newPageWriter(dst, p.pages)
 	}
-	plain := shared && o.Format == dataset.ArrowFile
+	in := p.Piece.File
+	plain := o.Format == dataset.ArrowFile && (shared || in != nil && in.Format() == dataset.ArrowStream)
 	if plain {
 		p.Schema = take.PlainSchema(p.Schema)
 	}
-	w, err := o.newRecordWriter(dst, p.Schema, p.Piece.File)
+	w, err := o.newRecordWriter(dst, p.Schema, in)
 	if plain {
 		return plainWriter{recordWriter{w}, o.mem}, err
 	}

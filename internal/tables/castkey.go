@@ -116,13 +116,9 @@ func putterOf(builder array.Builder, t arrow.DataType, from arrow.Array) func(ke
 		return func(key []byte, _ int) error { put(key); return nil }
 	}
 	switch b := builder.(type) {
-	case *array.StringBuilder:
+	case interface{ Append(string) }:
 		return text(b.Append)
-	case *array.LargeStringBuilder:
-		return text(b.Append)
-	case *array.BinaryBuilder:
-		return simple(b.Append)
-	case *array.FixedSizeBinaryBuilder:
+	case interface{ Append([]byte) }:
 		return simple(b.Append)
 	case *array.BooleanBuilder:
 		return simple(func(key []byte) { b.Append(key[0] != 0) })

@@ -127,19 +127,9 @@ func takeBits(mem memory.Allocator, a *array.Boolean, rows []int) *array.Data {
 // them; nil: it has others.
 func Text(a arrow.Array) func(row int) string {
 	switch a := a.(type) {
-	case *array.String:
+	case interface{ Value(int) string }:
 		return a.Value
-	case *array.LargeString:
-		return a.Value
-	case *array.StringView:
-		return a.Value
-	case *array.Binary:
-		return shared(a.Value)
-	case *array.LargeBinary:
-		return shared(a.Value)
-	case *array.BinaryView:
-		return shared(a.Value)
-	case *array.FixedSizeBinary:
+	case interface{ Value(int) []byte }:
 		return shared(a.Value)
 	}
 	return nil

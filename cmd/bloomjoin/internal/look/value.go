@@ -38,17 +38,10 @@ func clip(s string, most int, how func(string) string) string {
 // text returns a value of a type for texts or bytes, which dictionaries may have, too.
 func text(a arrow.Array, i int) (s string, ok bool) {
 	switch a := a.(type) {
-	case *array.String:
+	case *array.FixedSizeBinary: // which is no text
+	case interface{ Value(int) string }:
 		return a.Value(i), true
-	case *array.LargeString:
-		return a.Value(i), true
-	case *array.Binary:
-		return a.ValueString(i), true
-	case *array.LargeBinary:
-		return a.ValueString(i), true
-	case *array.StringView:
-		return a.Value(i), true
-	case *array.BinaryView:
+	case interface{ Value(int) []byte }:
 		return string(a.Value(i)), true
 	}
 	if values, at := coded(a, i); values != nil {
