@@ -12,8 +12,9 @@
 // introduced in 0.15; all types of arrow/go v15; buffers compressed with LZ4 frames
 // or zstd, also as by 0.17; dictionaries, also nested ones, deltas and, in streams, replacements.
 // Dictionaries of views are returned as dictionaries of large strings or binary,
-// dictionaries of floating-point numbers as plain values, list views as lists, and
-// decimals of 32 and 64 bits as 128 bits. Refused as unsupported: big-endian data,
+// dictionaries of floating-point numbers as plain values, list views as lists,
+// decimals of 32 and 64 bits as 128 bits, and lists and binary of a fixed size of 0
+// as those of any size. Refused as unsupported: big-endian data,
 // tensors, unions with their own NULLs (before 1.0), arrays of more than 2³¹-1
 // values, and anything above the limits in this package.
 package arrowipc

@@ -330,8 +330,8 @@ RARE = {
     "dense union": (pa.UnionArray.from_dense(pa.array([0, 0], pa.int8()), pa.array([0, 1], pa.int32()), [pa.array([1, 2])]), NOT_HELD, NOT_HELD),
     "large list view": (pa.array([["a", None], None], pa.large_list_view(pa.string())), "", ""),
     "struct without fields": (pa.array([{}, None], pa.struct([])), "", "cannot be written to Parquet: a struct without fields"),
-    "fixed-size list of 0": (pa.array([[], None], pa.list_(pa.int8(), 0)), "unsupported: fixed-size list of 0", "unsupported: fixed-size list of 0"),
-    "fixed-size binary of 0": (pa.array([b"", None], pa.binary(0)), "unsupported: fixed-size binary of 0", "unsupported: fixed-size binary of 0"),
+    "fixed-size list of 0": (pa.array([[], None], pa.list_(pa.int8(), 0)), "", ""),
+    "fixed-size binary of 0": (pa.array([b"", None], pa.binary(0)), "", ""),
     "dictionary of floats": (coded(pa.array([1.5])), "", ""),
     "dictionary of booleans": (coded(pa.array([True])), "", ""),
     "dictionary of NULLs": (coded(pa.array([None])), "", ""),
@@ -362,6 +362,67 @@ def rarely(t):
                 t.equal(f"{name} into {ending}", r.code or [list(row.values()) for row in tables.read(out).to_pylist()], [[1, a, a], [2, b, None], [3, None, b]])
 
 
+# Values of keys by class, and the types that both sides have in turn.
+FORMS = {
+    "text": (WORDS, [pa.string(), pa.large_string(), pa.string_view(), CODES]),
+    "binary": ([w.encode() for w in WORDS], [pa.binary(), pa.large_binary(), pa.binary_view()]),
+    "decimal": (CENTS, [pa.decimal128(9, 2), pa.decimal256(50, 3), pa.decimal64(12, 4)]),
+    "timestamp": (MOMENTS, [pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("ns")]),
+    "time": ([m.time() for m in MOMENTS], [pa.time32("s"), pa.time64("us")]),
+    "duration": (TYPES[pa.duration("s")], [pa.duration("s"), pa.duration("ns")]),
+    "date": (list(dict.fromkeys(m.date() for m in MOMENTS)), [pa.date32(), pa.date64()]),
+    "fixed": ([bytes([i]) * 16 for i in range(5)], [pa.binary(16), pa.dictionary(pa.int8(), pa.binary(16))]),
+}
+
+
+def keyed(t):
+    """Every type of key on both sides, in every type of join: the rows that a dict finds."""
+    for name, (values, forms) in FORMS.items():
+        mine, theirs = [*values[:-1], None], [*values[1:], None]
+        for kind in joins.TYPES:
+            wrong = [f"{a} with {b}: {bad}" for a in forms for b in forms if (bad := unlike(t, kind, pa.array(mine, a), pa.array(theirs, b)))]
+            t.ok(f"{name}: {kind}", not wrong, "; ".join(wrong))
+
+
+def unlike(t, kind, mine, theirs):
+    """What a join of unique keys has that a dict has not; empty if nothing."""
+    places, out = [t.path("log.arrow"), t.path("ids.arrow")], t.path("out.arrow")
+    for path, keys, number in zip(places, (mine, theirs), "nm", strict=True):
+        tables.write(pa.table({"k": keys, number: range(len(keys))}), path)
+    r = t.run("join", "--ids", places[1], "--on", "k", "--type", kind, "--force", "-o", out, places[0], want=None, opens=False)
+    if r.code:
+        return str(r)
+    log, ids = mine.to_pylist(), theirs.to_pylist()
+    found = [(k, n, ids.index(k) if k is not None and k in ids else None) for n, k in enumerate(log)]
+    rows = [f for f in found if (f[2] is None) == (kind == "anti") or kind in ("left", "full")]
+    if kind in ("right", "full"):
+        rows += [(k, None, m) for m, k in enumerate(ids) if k is None or k not in log]
+    want = [f[:2] for f in rows] if kind in ("semi", "anti") else rows
+    got = [tuple(row.values()) for row in tables.read(out).to_pylist()]
+    return "" if sorted(map(repr, got)) == sorted(map(repr, want)) or collections.Counter(got) == collections.Counter(want) else f"{got}, want {want}"
+
+
+def replaced(t):
+    """Streams whose dictionaries grow and are replaced, into every form: all rows."""
+    words = [["a", "b"], ["a", "b", "c"], ["z", "a"]]
+    batches = [pa.record_batch({"k": [2 * i, 2 * i + 1], "d": pa.DictionaryArray.from_arrays(pa.array([len(w) - 1, 0], pa.int8()), w)}) for i, w in enumerate(words)]
+    want = [row for b in batches for row in b.to_pylist()]
+    for deltas in (False, True):
+        log, ids = t.path("log.arrows"), t.path("ids.csv")
+        options = pyarrow.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)
+        with pyarrow.ipc.new_stream(log, batches[0].schema, options=options) as out:
+            for b in batches:
+                out.write_batch(b)
+        ids.write_text("k\n" + "".join(f"{row['k']}\n" for row in want))
+        for verb in (["join", "--ids", ids, "--on", "k", "--type", "semi"], ["join", "--ids", ids, "--on", "k", "--type", "left"], ["dedup", "--key", "k"]):
+            for ending in (".arrow", ".parquet"):
+                out = t.path(f"out{ending}")
+                t.run(*verb, "--force", "-o", out, log, opens=False)
+                t.equal(f"{verb[0]} {verb[-1]} into {ending}{', deltas' if deltas else ''}", tables.read(out).to_pylist(), want)
+
+
 def run(t, _repository):
+    t.group("joins of Arrow, types of keys", keyed)
+    t.group("joins of Arrow, dictionaries that change", replaced)
     t.group("joins of Arrow random", randomly)
     t.group("joins of Arrow, rare types", rarely)
