@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func (c *cli) root() *cobra.Command {
   bloomjoin plan --ids users.parquet --on user_id logs/
   bloomjoin build --key user_id -o users.bjf ids/
   bloomjoin scan --filter users.bjf -o candidates/ logs/`,
-		Version:       version(),
+		Version:       version().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          flags.CheckCommand,
@@ -89,6 +90,9 @@ func (c *cli) root() *cobra.Command {
 		Short: "Print the version",
 		Args:  flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.JSON {
+				return c.Report(version(), "")
+			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "bloomjoin", version())
 			return err
 		},
@@ -105,17 +109,35 @@ func (c *cli) root() *cobra.Command {
 // wheel: go build -ldflags "-X main.release=v1.2.3".
 var release string
 
-// version returns the module's version as recorded by the Go toolchain, the
-// toolchain's version and the target platform.
-func version() string {
-	v := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
+// build is what the version command prints. Commit and Date are empty if the Go toolchain
+// recorded no version control.
+type build struct {
+	session.Head
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Date     string `json:"date"` // of the commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func (b build) String() string { return fmt.Sprintf("%s (%s, %s)", b.Version, b.Go, b.Platform) }
+
+// version returns what the Go toolchain recorded about this build.
+func version() build {
+	b := build{Head: session.Head{Verb: "version", SchemaVersion: 1}, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version = info.Main.Version
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.time":
+				b.Date = s.Value
+			}
+		}
 	}
-	if release != "" {
-		v = release
-	}
-	return fmt.Sprintf("%s (%s, %s/%s)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	b.Version = cmp.Or(release, b.Version, "(devel)")
+	return b
 }
 
 // help prints what a command does and its usage. Cobra calls it before it checks

@@ -2,6 +2,7 @@
 
 import fcntl
 import gzip
+import json
 import os
 import pathlib
 import pty
@@ -115,5 +116,19 @@ def verbs(t):
         t.equal(verb, failed, [])
 
 
+def version(t):
+    """The version as JSON is what the Go toolchain finds in the command."""
+    found = subprocess.run(["go", "version", "-m", t.tool], check=True, capture_output=True, text=True).stdout
+    kept = dict(re.findall(r"^\tbuild\t(\S+?)=(.*)$", found, re.MULTILINE))
+    said = json.loads(t.run("version", "--json").out)
+    want = {
+        "version": re.search(r"^\tmod\t\S+\t(\S+)", found, re.MULTILINE)[1], "commit": kept.get("vcs.revision", ""), "date": kept.get("vcs.time", ""),
+        "go": re.search(r": (\S+)", found)[1], "platform": f"{kept['GOOS']}/{kept['GOARCH']}",
+    }  # fmt: skip
+    t.equal("version", {name: said[name] for name in want}, want)
+    t.equal("version as text", t.run("version").out.decode(), f"bloomjoin {said['version']} ({said['go']}, {said['platform']})\n")
+
+
 def run(t, _repository):
     t.group("terminal", verbs)
+    t.group("version", version)
