@@ -107,7 +107,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
 		return c.columns(cmd, args, o.ids.Open())
 	})
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 }
 
 func (c *cli) completeScan(cmd *cobra.Command, _ *scanFlags) {
@@ -121,13 +121,13 @@ func (c *cli) completeScan(cmd *cobra.Command, _ *scanFlags) {
 		return flags.InFront(before, c.ofLogs(cmd, args)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	of["no-match"] = of["match"]
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 }
 
 func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
 	of := c.common()
 	of["on"] = c.pairs(o)
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 }
 
 func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cmd, &o.joinFlags) }

@@ -100,7 +100,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	of["format"] = flags.Choices(probeFormats...)
 	of["key"], of["time"] = flags.ListOf(c.ofLogs), flags.ListOf(c.ofLogs)
 	of["time-unit"], of["late"] = flags.Choices("s", "ms", "us", "ns"), flags.Choices("keep", "drop", "error")
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 	return cmd
 }
 

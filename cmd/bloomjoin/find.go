@@ -57,7 +57,7 @@ func (c *cli) findCmd() *cobra.Command {
 	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.BoolVar(&o.rowGroups, "row-groups", false, "name row groups, too, counted from 0")
 	})
-	flags.Complete(cmd, c.common())
+	c.Complete(cmd, c.common())
 	return cmd
 }
 

@@ -68,7 +68,7 @@ func (c *cli) inputsCmd() *cobra.Command {
 	})
 	of := c.common()
 	of["index"] = flags.ListOf(c.ofLogs)
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 	return cmd
 }
 

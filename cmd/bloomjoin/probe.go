@@ -76,7 +76,7 @@ func (c *cli) probeCmd() *cobra.Command {
 	flags.Exclusive(cmd, "mask", "invert")
 	of := c.common()
 	of["format"] = flags.Choices(probeFormats...)
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 	return cmd
 }
 

@@ -42,7 +42,7 @@ func (c *cli) sizeCmd() *cobra.Command {
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
 	})
 	flags.Exclusive(cmd, "fpr", "max-size")
-	flags.Complete(cmd, c.common())
+	c.Complete(cmd, c.common())
 	return cmd
 }
 

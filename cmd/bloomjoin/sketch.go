@@ -68,7 +68,7 @@ func (c *cli) sketchCmd() *cobra.Command {
 	of := c.common()
 	of["key"] = flags.ListOf(c.ofLogs)
 	of["weight"] = of["key"]
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 	return cmd
 }
 

@@ -64,7 +64,7 @@ func (c *cli) updateCmd() *cobra.Command {
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, _ []string) []string {
 		return c.columns(cmd, slices.Concat(o.add, o.remove), source.Opening{OpenOptions: source.OpenOptions{Text: true}})
 	})
-	flags.Complete(cmd, of)
+	c.Complete(cmd, of)
 	return cmd
 }
 

@@ -38,16 +38,3 @@ func InFront(before string, values []string) []string {
 	}
 	return out
 }
-
-// Complete registers completions by the name of their flag. Flags that the command
-// does not have are ignored.
-func Complete(cmd *cobra.Command, of map[string]Completion) {
-	for name, f := range of {
-		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
-			continue
-		}
-		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {
-			panic(err) // a flag has two completions: every test would fail
-		}
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
@@ -45,6 +46,7 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	}
 	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
 	c.jsonLog = wantsJSONLog(args)
+	c.shell = len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 	err := guarded(func() error { return do(ctx) })
 	if c.closeStore != nil {
 		_ = c.closeStore() // connections are idle

@@ -51,12 +51,27 @@ type Session struct {
 	reported bool                     // the report was printed
 	Shard    string                   // of this worker, after --shard was parsed
 	jsonLog  bool                     // --log-format json
+	shell    bool                     // the shell asks for completions
 	digest   []byte                   // --stdin-digest
 
 	notes []string // what is remarkable about the names of inputs
 
 	started time.Time
 	reading atomic.Int64 // time of reads of inputs, in ns
+}
+
+// Complete registers completions by the name of their flag, if the shell asks for some: Cobra
+// keeps them, and with them the command, as long as the process lives. Flags that the command does
+// not have are ignored.
+func (c *Session) Complete(cmd *cobra.Command, of map[string]flags.Completion) {
+	for name, f := range of {
+		if !c.shell || cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
+			continue
+		}
+		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {
+			panic(err) // a flag has two completions: every test would fail
+		}
+	}
 }
 
 // CommonFlags adds the flags of all verbs, and checks them before a verb starts.
@@ -76,7 +91,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.BytesHexVar(&c.digest, "stdin-digest", nil, "`HEX` digest of standard input, by which a rerun is recognised")
 		f.Lookup("stdin-digest").Hidden = true // for programs that compute it, as the Python package
 	})
-	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
+	c.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		c.verb = strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
 		c.owner, c.dataTo = flags.Owner(cmd), "none"
