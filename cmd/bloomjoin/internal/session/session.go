@@ -65,7 +65,7 @@ type Session struct {
 // not have are ignored.
 func (c *Session) Complete(cmd *cobra.Command, of map[string]flags.Completion) {
 	for name, f := range of {
-		if !c.shell || cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
+		if !c.shell || cmd.Flag(name) == nil {
 			continue
 		}
 		if err := cmd.RegisterFlagCompletionFunc(name, f); err != nil {
