@@ -64,8 +64,12 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scripts, err := filepath.Abs("testdata/script") // the working directory changes while they run
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: scripts,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FLIGHTS", flights)
 			env.Setenv("VECTORS", filepath.Join(filepath.Dir(flights), "vectors"))
