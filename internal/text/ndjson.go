@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -67,7 +68,7 @@ func (r *ndjson) descend() error {
 				return r.badNested(n, "a path into a value that is no object")
 			}
 			var once bool
-			if raw, once = only(raw, name); !once {
+			if raw, once = only(raw, name, false); !once {
 				return r.badNested(n, "a key that stands twice in an object")
 			}
 		}
@@ -96,7 +97,7 @@ func (r *ndjson) has(path []string) bool {
 		if raw == nil || raw[0] != '{' {
 			return false
 		}
-		raw, _ = only(raw, name)
+		raw, _ = only(raw, name, false)
 	}
 	return raw != nil
 }
@@ -108,12 +109,13 @@ func (r *ndjson) badNested(n innerColumn, what string) error {
 }
 
 // only returns the value of a key of an object, nil if it has none. once is false if it has two.
-func only(object []byte, name string) (raw []byte, once bool) {
+// Keys may differ from name in case if fold is set.
+func only(object []byte, name string, fold bool) (raw []byte, once bool) {
 	for s := (scanner{object, 1}); s.more(); {
 		key, ok := unquote(s.value())
 		s.skip(':')
 		value := s.value()
-		if !ok || string(key) != name {
+		if !ok || string(key) != name && !(fold && strings.EqualFold(string(key), name)) {
 			continue
 		}
 		if raw != nil {

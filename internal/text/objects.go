@@ -121,8 +121,9 @@ func (o *Objects) Value(p int) (text []byte, ok bool, err error) {
 		if raw[0] != '{' {
 			return nil, false, faults.Of(cause.NoColumn, faults.Mismatch(o.at(path), "a path into a value", "an object", "something else")).WithHint("name the value itself")
 		}
-		if raw, err = o.member(path, raw, name); err != nil {
-			return nil, false, err
+		var once bool
+		if raw, once = only(raw, name, o.ignoreCase); !once {
+			return nil, false, o.collision(path)
 		}
 	}
 	path.seen = path.seen || raw != nil
@@ -133,23 +134,6 @@ func (o *Objects) Value(p int) (text []byte, ok bool, err error) {
 	}
 	text, ok = textOf(raw)
 	return text, ok, nil
-}
-
-// member returns the raw value of a key of an object within the line, nil if it has none.
-func (o *Objects) member(path *objectPath, object []byte, name string) (raw []byte, err error) {
-	for s := (scanner{object, 1}); s.more(); {
-		key, ok := unquote(s.value())
-		s.skip(':')
-		value := s.value()
-		if !ok || !o.same(name, string(key)) {
-			continue
-		}
-		if raw != nil {
-			return nil, o.collision(path)
-		}
-		raw = value
-	}
-	return raw, nil
 }
 
 func (o *Objects) at(path *objectPath) fault.At {
