@@ -21,7 +21,7 @@ func mixed(t *testing.T, s *teststore.Memory) string {
 		return ""
 	}
 	d := newRunner(s, nil)
-	if why, err := d.Unfinished(t.Context()); err != nil || why != "" {
+	if why, err := d.Unfinished(t.Context(), nil); err != nil || why != "" {
 		return ""
 	}
 	v, err := d.Verify(t.Context(), true)

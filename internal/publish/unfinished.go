@@ -10,11 +10,15 @@ import (
 )
 
 // Unfinished returns why the directory is not complete: workers that are not done, or runs that
-// are not committed. It is empty for a complete directory, and for one without manifests.
-func (d *Dir) Unfinished(ctx context.Context) (string, error) {
+// are not committed. It is empty for a complete directory, and for one without manifests. Of
+// several runs, it is the first that counts, own before others; own may be nil.
+func (d *Dir) Unfinished(ctx context.Context, own *Run) (string, error) {
 	l := &listing{dir: d}
 	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 && l.newest == 0 {
 		return "", err
+	}
+	if i := slices.IndexFunc(l.parts, func(p *partName) bool { return own != nil && own.has(p) }); i > 0 {
+		l.parts[0], l.parts[i] = l.parts[i], l.parts[0]
 	}
 	why, err := l.unfinished(ctx)
 	if why != "" && len(l.parts) > 0 || err != nil { // one that a run was about to write may stand there
@@ -67,7 +71,8 @@ func (l *listing) unfinished(ctx context.Context) (string, error) {
 		if p.of == 1 && !p.done {
 			return "the run that writes it has not ended", nil
 		}
-		return cmp.Or(missing(l.of(p.run, p.of)), fmt.Sprintf("%d of %d workers are done, and nothing is committed", p.of, p.of)), nil
+		differs, err := l.differs(ctx, p)
+		return cmp.Or(missing(l.of(p.run, p.of)), fmt.Sprintf("%d of %d workers are done, and nothing is committed", p.of, p.of)) + differs, err
 	}
 	begun := func(plan string) bool {
 		return slices.ContainsFunc(l.parts, func(p *partName) bool { return p.key() == keyOfPlan(plan) })
@@ -76,4 +81,24 @@ func (l *listing) unfinished(ctx context.Context) (string, error) {
 		return "no worker is done", nil
 	}
 	return "", nil
+}
+
+// differs says why other workers of as many take no part in the run of p.
+func (l *listing) differs(ctx context.Context, p *partName) (string, error) {
+	i := slices.IndexFunc(l.parts, func(q *partName) bool { return q.of == p.of && q.run != p.run })
+	if i < 0 {
+		return "", nil
+	}
+	one, err := l.load(ctx, p)
+	if err != nil || one == nil {
+		return "", err
+	}
+	other, err := l.load(ctx, l.parts[i])
+	switch {
+	case err != nil || other == nil || !one.Recipe.sameOptions(&other.Recipe):
+		return "", err
+	case one.Recipe.IDs != other.Recipe.IDs:
+		return "; the IDs differ from the other shards'", nil
+	}
+	return "; the inputs differ from the other shards'", nil
 }

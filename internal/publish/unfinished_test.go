@@ -15,7 +15,7 @@ func TestUnfinished(t *testing.T) {
 	log := map[string]string{"a": "1", "b": "22", "c": "333"}
 	says := func(what, want string) {
 		t.Helper()
-		why, err := newRunner(s, log).Unfinished(t.Context())
+		why, err := newRunner(s, log).Unfinished(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +43,37 @@ func TestUnfinished(t *testing.T) {
 	remove("b/out/stray")
 	remove("b/out/a.out")
 	says("a file that is gone", "a.out is missing")
+}
+
+// TestUnfinishedOfTwoRuns: a worker learns what its own run waits for, though the IDs or the log
+// have changed since others began, whichever run's name comes first.
+func TestUnfinishedOfTwoRuns(t *testing.T) {
+	log := map[string]string{"a": "1", "b": "22", "c": "333"}
+	for _, c := range []struct{ ids, want string }{
+		{"i2", "IDs"}, {"i3", "IDs"}, {"i4", "IDs"}, {"i5", "IDs"}, {"i6", "IDs"}, {"i1", "inputs"},
+	} {
+		s := teststore.NewMemory()
+		for shard, want := range []string{"1 of 3 workers are done, without 1, 2", "2 of 3 workers are done, without 2",
+			"1 of 3 workers are done, without 0, 1; the " + c.want + " differ from the other shards'"} {
+			r := newRunner(s, log)
+			r.Shard, r.Of = uint32(shard), 3
+			if shard == 2 {
+				r.Recipe.IDs = c.ids
+				if c.want == "inputs" {
+					r.log = map[string]string{"a": "1", "b": "22", "c": "4444"}
+				}
+			}
+			_, run, _, err := r.do(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits, err := r.Unfinished(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "worker of "+c.ids, waits, want)
+		}
+	}
 }
 
 // TestPruneSpares: a file of another program is not removed in the place of an output.
@@ -94,7 +125,7 @@ func TestLateSuccess(t *testing.T) {
 			s.Put(name, nil)
 		}
 		d := newRunner(s, nil)
-		why, err := d.Unfinished(t.Context())
+		why, err := d.Unfinished(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

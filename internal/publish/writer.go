@@ -384,7 +384,7 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int
 		}
 	}
 	if err == nil && (d.NoCommit || r.of() > 1) {
-		waits, err = d.Unfinished(ctx)
+		waits, err = d.Unfinished(ctx, r)
 	}
 	notes = r.notes
 	if lack != "" && waits == "" {
