@@ -77,7 +77,7 @@ func ExampleJoin_options() {
 	}
 	fmt.Println(n == report.RowsOut, report)
 	// Output:
-	// true 109 rows from 50000; 109 log rows passed the filter; 11 of 209 IDs matched; strategy lookup
+	// true 109 rows from 50000; 109 log rows have an ID; 11 of 209 IDs matched; strategy lookup
 }
 
 func ExampleBuildFiles() {

@@ -39,7 +39,7 @@ var outside = []program{
 	// What new users write first.
 	{"first/values", "", onFlights, "[true true true] <nil> bloom 500000\n"},
 	{"first/candidates", "", onFlights, "5867\n"},
-	{"first/answer", "", onFlights, "5867 rows from 50000; 5867 log rows passed the filter; 24 of 209 IDs matched; strategy lookup []\n"},
+	{"first/answer", "", onFlights, "5867 rows from 50000; 5867 log rows have an ID; 24 of 209 IDs matched; strategy lookup []\n"},
 	{"first/cursor", "", nil, "true <nil> 100000\n"},
 	{"first/shards", "", onFlights, "true <nil> <nil>\n" +
 		"mismatch: shards: want all 4, got 2, without 2-3 (add the missing partial filters, or merge into a larger partial filter with MergePartial)\n" +

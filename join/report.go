@@ -24,6 +24,7 @@ type Report struct {
 	RowsMatched  int64 // candidates whose key is in an ID
 	IDsTotal     int64 // ID rows without a NULL in the key
 	IDsMatched   int64 // of them, those with a log row
+	KeysMatched  int64 // distinct keys of IDsMatched
 	FPRAsked     float64
 	FPRPredicted float64
 	// FPRMeasured is the observed false-positive rate: of the FPRRows rows whose
@@ -40,8 +41,11 @@ type Report struct {
 
 // String returns the report in one line, as the command prints it.
 func (r Report) String() string {
-	return fmt.Sprintf("%d rows from %d; %d log rows passed the filter; %d of %d IDs matched; strategy %s",
-		r.RowsOut, r.RowsIn, r.Candidates, r.IDsMatched, r.IDsTotal, r.Strategy)
+	matched := fmt.Sprintf("%d of %d IDs matched", r.IDsMatched, r.IDsTotal)
+	if r.KeysMatched != r.IDsMatched {
+		matched = fmt.Sprintf("%d distinct IDs matched (%d of %d rows)", r.KeysMatched, r.IDsMatched, r.IDsTotal)
+	}
+	return fmt.Sprintf("%d rows from %d; %d log rows have an ID; %s; strategy %s", r.RowsOut, r.RowsIn, r.RowsMatched, matched, r.Strategy)
 }
 
 // out returns the report as programs have it. TestReport tries each field.
@@ -49,7 +53,7 @@ func out(r joins.Report) Report {
 	return Report{
 		RowsIn: r.RowsIn, RowsOut: r.RowsOut, RowsWhere: r.RowsWhere, KeysNull: r.KeysNull,
 		RowGroupsSkipped: r.RowGroupsSkipped, Pages: r.Pages, PagesSkipped: r.PagesSkipped,
-		Candidates: r.Candidates, RowsMatched: r.RowsMatched, IDsTotal: r.IDsTotal, IDsMatched: r.IDsMatched,
+		Candidates: r.Candidates, RowsMatched: r.RowsMatched, IDsTotal: r.IDsTotal, IDsMatched: r.IDsMatched, KeysMatched: r.KeysMatched,
 		FPRAsked: r.FPRAsked, FPRPredicted: r.FPRPredicted, FPRMeasured: Estimate(r.FPRMeasured), FPRRows: r.FPRRows,
 		Strategy: Strategy(r.Strategy), SpilledBytes: r.SpilledBytes, Plan: outPlan(r.Plan),
 		Warnings: each.Slice(r.Warnings, func(w joins.Warning) Warning { return Warning(w) }),

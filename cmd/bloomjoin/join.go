@@ -130,7 +130,8 @@ type joinReport struct {
 	Candidates   int64    `json:"candidates"`
 	IDsTotal     int64    `json:"ids_total"`
 	RowsMatched  int64    `json:"rows_matched"`
-	IDsMatched   int64    `json:"ids_matched"`
+	IDsMatched   int64    `json:"ids_matched"`  // rows of the IDs
+	KeysMatched  int64    `json:"keys_matched"` // their distinct keys
 	FPRMeasured  float64  `json:"fpr_measured"`
 	FPRBound     fprBound `json:"fpr_measured_bound"`
 	Strategy     string   `json:"strategy"`
@@ -521,7 +522,7 @@ func newJoinReport(rep joins.Report) joinReport {
 			RowGroupsSkipped: rep.RowGroupsSkipped, Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
 			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []joins.Warning{},
 		},
-		Candidates: rep.Candidates, RowsMatched: rep.RowsMatched, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
+		Candidates: rep.Candidates, RowsMatched: rep.RowsMatched, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched, KeysMatched: rep.KeysMatched,
 		FPRMeasured: rep.FPRMeasured.Value, FPRBound: fprBound{rep.FPRMeasured.Value, rep.FPRMeasured.Low, rep.FPRMeasured.High, rep.FPRRows}, Strategy: string(rep.Strategy),
 		SpilledBytes: rep.SpilledBytes,
 	}
@@ -544,8 +545,12 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if o.out != "" {
 		to = " into " + o.out
 	}
-	c.Say("%s join: %s from %s; %s (%s) passed the filter; %s of %s matched;%s in %.2f s",
-		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.Candidates, "log row"), words.Percent(r.Candidates, r.RowsIn),
-		words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"), to, r.Seconds)
+	matched := fmt.Sprintf("%s of %s matched", words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"))
+	if r.KeysMatched != r.IDsMatched {
+		matched = fmt.Sprintf("%s matched (%s of %s)", words.Things(r.KeysMatched, "distinct ID"), words.Count(r.IDsMatched), words.Things(r.IDsTotal, "row"))
+	}
+	c.Say("%s join: %s from %s; %s (%s) %s an ID; %s;%s in %.2f s",
+		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.RowsMatched, "log row"), words.Percent(r.RowsMatched, r.RowsIn),
+		words.Number(r.RowsMatched, "has", "have"), matched, to, r.Seconds)
 	c.SayWarnings(r.Warnings)
 }

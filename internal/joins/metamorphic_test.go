@@ -469,6 +469,7 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 		sum.RowsIn, sum.RowsOut, sum.KeysNull = sum.RowsIn+r.RowsIn, sum.RowsOut+r.RowsOut, sum.KeysNull+r.KeysNull
 		sum.RowsWhere += r.RowsWhere
 		sum.IDsTotal, sum.IDsMatched = max(sum.IDsTotal, r.IDsTotal), sum.IDsMatched+r.IDsMatched
+		sum.KeysMatched += r.KeysMatched
 		if sum.Strategy != join.Shuffle {
 			sum.Strategy = r.Strategy
 		}
@@ -497,6 +498,9 @@ func (in *inputs) join(t *testing.T, w way, total *tally, files map[string][]byt
 	}
 	if sum.IDsMatched < want.member || w.shards == 1 && sum.IDsMatched != want.member {
 		return fmt.Errorf("the report says %d IDs matched, want %d", sum.IDsMatched, want.member)
+	}
+	if sum.KeysMatched < want.keys || w.shards == 1 && sum.KeysMatched != want.keys {
+		return fmt.Errorf("the report says %d keys matched, want %d", sum.KeysMatched, want.keys)
 	}
 	return nil
 }

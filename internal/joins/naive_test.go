@@ -22,6 +22,7 @@ type naive struct {
 	rowsIn, keysNull, total, member int64      // member: ID rows that a log row matched
 	void                            int64      // log rows whose key is not NULL but void under the rule
 	matched                         int64      // log rows with an ID
+	keys                            int64      // distinct keys of member
 }
 
 // naiveColumn is a column of an answer: its name on the side that it comes from.
@@ -72,9 +73,9 @@ func (n *naive) unlike(got answer) error {
 		return fmt.Errorf("the columns are %s, want %s", got.names, n.names)
 	}
 	r := got.report
-	if r.RowsOut != int64(len(n.rows)) || r.RowsIn != n.rowsIn || r.RowsMatched != n.matched || r.IDsMatched != n.member || r.IDsTotal != n.total {
-		return fmt.Errorf("the report says %d rows of %d, %d matched, %d of %d IDs matched; want %d of %d, %d, %d of %d",
-			r.RowsOut, r.RowsIn, r.RowsMatched, r.IDsMatched, r.IDsTotal, len(n.rows), n.rowsIn, n.matched, n.member, n.total)
+	if r.RowsOut != int64(len(n.rows)) || r.RowsIn != n.rowsIn || r.RowsMatched != n.matched || r.IDsMatched != n.member || r.KeysMatched != n.keys || r.IDsTotal != n.total {
+		return fmt.Errorf("the report says %d rows of %d, %d matched, %d of %d IDs with %d keys matched; want %d of %d, %d, %d of %d with %d",
+			r.RowsOut, r.RowsIn, r.RowsMatched, r.IDsMatched, r.IDsTotal, r.KeysMatched, len(n.rows), n.rowsIn, n.matched, n.member, n.total, n.keys)
 	}
 	if !slices.Equal(got.rows, n.rows) {
 		return unlike(got.rows, n.rows)
@@ -200,6 +201,9 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 		}
 		if met[i] {
 			out.member++
+			if of[r.keys[i]][0] == i {
+				out.keys++
+			}
 		} else if typ == join.Right || typ == join.Full {
 			var row []string
 			for _, f := range log.Schema().Fields() {

@@ -19,7 +19,8 @@ type Report struct {
 	Candidates   int64 // log rows that passed the filter, or were not probed
 	RowsMatched  int64 // candidates whose key is in an ID
 	IDsTotal     int64 // ID rows without a NULL in the key
-	IDsMatched   int64 // IDs with a log row
+	IDsMatched   int64 // of them, those with a log row
+	KeysMatched  int64 // distinct keys of IDsMatched
 	FPRAsked     float64
 	FPRPredicted float64
 	// FPRMeasured is the observed false-positive rate: the share of the FPRRows probed rows

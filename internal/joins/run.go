@@ -73,12 +73,13 @@ func (r *running) report(ctx context.Context) (Report, error) {
 	var err error
 	switch h := r.held; {
 	case h.rounds != nil:
-		rep.IDsMatched = h.rounds.IDsMatched.Load()
+		rep.IDsMatched, rep.KeysMatched = h.rounds.IDsMatched.Load(), h.rounds.KeysMatched.Load()
 		rep.SpilledBytes += h.rounds.Written()
 	case h.marks != nil:
+		rep.KeysMatched = h.marks.Count()
 		rep.IDsMatched, err = r.exactMatched(ctx, h)
 	default:
-		rep.IDsMatched = h.side.Matched()
+		rep.IDsMatched, rep.KeysMatched = h.side.Matched()
 	}
 	if err == nil && r.answer.Counts && !r.answer.RowsOfLog() {
 		rep.RowsOut, err = countedRows(r.opts.Type, t.rowsOut.Load(), r.held.idsNull, &rep)

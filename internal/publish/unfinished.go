@@ -17,8 +17,8 @@ func (d *Dir) Unfinished(ctx context.Context, own *Run) (string, error) {
 	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 && l.newest == 0 {
 		return "", err
 	}
-	if i := slices.IndexFunc(l.parts, func(p *partName) bool { return own != nil && own.has(p) }); i > 0 {
-		l.parts[0], l.parts[i] = l.parts[i], l.parts[0]
+	if own != nil {
+		l.parts = append(l.of(own.id[:digits], own.of()), l.parts...)
 	}
 	why, err := l.unfinished(ctx)
 	if why != "" && len(l.parts) > 0 || err != nil { // one that a run was about to write may stand there
@@ -89,16 +89,9 @@ func (l *listing) differs(ctx context.Context, p *partName) (string, error) {
 	if i < 0 {
 		return "", nil
 	}
-	one, err := l.load(ctx, p)
-	if err != nil || one == nil {
-		return "", err
-	}
 	other, err := l.load(ctx, l.parts[i])
-	switch {
-	case err != nil || other == nil || !one.Recipe.sameOptions(&other.Recipe):
+	if p.part == nil || other == nil || !p.part.Recipe.sameOptions(&other.Recipe) || p.part.Recipe.same(&other.Recipe) {
 		return "", err
-	case one.Recipe.IDs != other.Recipe.IDs:
-		return "; the IDs differ from the other shards'", nil
 	}
-	return "; the inputs differ from the other shards'", nil
+	return "; the IDs differ from the other shards'", nil
 }

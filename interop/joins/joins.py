@@ -227,12 +227,14 @@ class Oracle:
     def figures(self):
         """What a join of any type reports of its inputs."""
         where = " and ".join(f'l."{a}" = r."{b}"' for a, b in self.pairs)
+        keys = ", ".join(f'r."{b}"' for _, b in self.pairs)
         null = lambda side, at: " or ".join(f'{side}."{p[at]}" is null' for p in self.pairs)  # noqa: E731
         return {
             "rows_in": self.log.num_rows,
             "keys_null": self.ask(f"select count(*) from l where {null('l', 0)}")[0][0],
             "ids_total": self.ask(f"select count(*) from r where not ({null('r', 1)})")[0][0],
             "ids_matched": self.ask(f"select count(*) from r semi join l on {where}")[0][0],
+            "keys_matched": self.ask(f"select count(*) from (select distinct {keys} from r semi join l on {where})")[0][0],
         }
 
 

@@ -10,7 +10,7 @@ from common import tables
 
 SCAN_FIELDS = """rows_in rows_out keys_null row_groups row_groups_skipped pages pages_skipped bytes_read bytes_written
 fpr_asked fpr_predicted path seconds""".split()
-JOIN_FIELDS = SCAN_FIELDS + "candidates ids_total ids_matched fpr_measured strategy spilled_bytes".split()
+JOIN_FIELDS = SCAN_FIELDS + "candidates ids_total ids_matched keys_matched fpr_measured strategy spilled_bytes".split()
 BUILD_FIELDS = "keys distinct kind bits_per_key memory_bytes file_bytes fpr_predicted seconds".split()
 
 

@@ -121,13 +121,16 @@ class ScanReport(Report):
 class JoinReport(ScanReport):
     """Of a join: what a scan reports, and more.
 
-    ``candidates`` are the log rows that passed the filter. ``fpr_measured`` is the
-    share of log rows without an ID that passed it.
+    ``candidates`` are the log rows that passed the filter, ``rows_matched`` those with an ID.
+    ``ids_total`` and ``ids_matched`` count rows of the IDs, ``keys_matched`` distinct keys.
+    ``fpr_measured`` is the share of log rows without an ID that passed the filter.
     """
 
     candidates: int = 0
+    rows_matched: int = 0
     ids_total: int = 0
     ids_matched: int = 0
+    keys_matched: int = 0
     fpr_measured: float = 0.0
     strategy: str = ""
     spilled_bytes: int = 0
@@ -135,11 +138,13 @@ class JoinReport(ScanReport):
     def _facts(self) -> dict[str, str]:
         if self.already_done:
             return super()._facts()
-        passed = f" ({self.candidates / self.rows_in:.3g} of all)" if self.rows_in else ""
+        share = f" ({self.rows_matched / self.rows_in:.3g} of all)" if self.rows_in else ""
+        rows = f"{self.ids_matched:,} of {self.ids_total:,}"
+        distinct = f"{self.keys_matched:,} distinct ({rows} rows)"
         return {
             **super()._facts(),
-            "passed the filter": f"{self.candidates:,}{passed}",
-            "IDs matched": f"{self.ids_matched:,} of {self.ids_total:,}",
+            "rows with an ID": f"{self.rows_matched:,}{share}",
+            "IDs matched": rows if self.keys_matched == self.ids_matched else distinct,
             "strategy": self.strategy,
             "spilled": _size(self.spilled_bytes) if self.spilled_bytes else "",
         }

@@ -265,8 +265,11 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 
 // ids looks up IDs in the table, and writes which pieces need them.
 func (x *exchanger) ids(b *entryBatch) error {
-	var matched int64
-	defer func() { x.s.IDsMatched.Add(matched) }()
+	var matched, again int64
+	defer func() {
+		x.s.IDsMatched.Add(matched)
+		x.s.KeysMatched.Add(matched - again)
+	}()
 	for lo := 0; lo < len(b.pairs); lo += probedAtOnce {
 		hi := min(lo+probedAtOnce, len(b.pairs))
 		x.table.warm(b, lo, hi)
@@ -276,8 +279,11 @@ func (x *exchanger) ids(b *entryBatch) error {
 				continue
 			}
 			matched++
-			if x.s.rows == nil && !x.s.Repeats && slot.info&slotSeen != 0 {
-				continue // the pieces already have the key
+			if slot.info&slotSeen != 0 {
+				again++
+				if x.s.rows == nil && !x.s.Repeats {
+					continue // the pieces already have the key
+				}
 			}
 			slot.info |= slotSeen
 			if err := x.emit(slot, b, i); err != nil {

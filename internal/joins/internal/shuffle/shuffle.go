@@ -54,6 +54,7 @@ type Shuffle struct {
 	perPiece    []*entryStream // if rows are not kept: the keys that each piece needs
 	perRange    []*spill.Stream
 	IDsMatched  atomic.Int64 // ID rows whose key a log row has
+	KeysMatched atomic.Int64 // and their distinct keys
 }
 
 // Options configure a shuffle.

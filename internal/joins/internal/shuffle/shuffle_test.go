@@ -250,12 +250,15 @@ func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 	if next != len(c.units) {
 		t.Fatalf("the ranges end at %d of %d", next, len(c.units))
 	}
-	var matched int64
+	var matched, keys int64
 	for n := range inLog {
 		matched += int64(inIDs[n])
+		if inIDs[n] > 0 {
+			keys++
+		}
 	}
-	if got := s.IDsMatched.Load(); got != matched {
-		t.Errorf("%d IDs are matched, want %d", got, matched)
+	if got, distinct := s.IDsMatched.Load(), s.KeysMatched.Load(); got != matched || distinct != keys {
+		t.Errorf("%d IDs with %d keys are matched, want %d with %d", got, distinct, matched, keys)
 	}
 	if c.rows {
 		m := s.MatchedRows()

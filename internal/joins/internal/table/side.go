@@ -186,16 +186,18 @@ func (s *Side) Marked(entry uint32) bool {
 	return t.marked(e)
 }
 
-// Matched returns the number of IDs added whose entry is marked. s may be nil.
-func (s *Side) Matched() int64 {
+// Matched returns the number of IDs added whose entry is marked, and of these entries. s may
+// be nil.
+func (s *Side) Matched() (n, keys int64) {
 	if s == nil {
-		return 0
+		return 0, 0
 	}
-	n := s.keys.matched()
+	n, keys = s.keys.matched()
 	if s.negatives != nil {
-		n += s.negatives.matched()
+		m, more := s.negatives.matched()
+		return n + m, keys + more
 	}
-	return n
+	return n, keys
 }
 
 // First returns the first row of an entry, and Next the one after a row, or [None].

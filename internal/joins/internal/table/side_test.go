@@ -230,8 +230,8 @@ func findAll(t *testing.T, r *rand.Rand, s *Side, types []arrow.DataType, differ
 	for text := range marked {
 		n += want[text]
 	}
-	if got := s.Matched(); got != n {
-		t.Errorf("%d IDs matched, want %d", got, n)
+	if got, keys := s.Matched(); got != n || keys != int64(len(marked)) {
+		t.Errorf("%d IDs with %d keys matched, want %d with %d", got, keys, n, len(marked))
 	}
 	if len(seen) == 0 || different > 1 && len(marked) == 0 {
 		t.Errorf("nothing was found: the test tests nothing")
@@ -376,8 +376,8 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 	for text := range matched {
 		n += int64(len(rowsOf[text]))
 	}
-	if got := s.Matched(); got != n {
-		t.Errorf("%d rows matched, want %d", got, n)
+	if got, keys := s.Matched(); got != n || keys != int64(len(matched)) {
+		t.Errorf("%d rows with %d keys matched, want %d with %d", got, keys, n, len(matched))
 	}
 	for _, text := range b.texts {
 		if text != "" && len(rowsOf[text]) > 0 && !matched[text] {

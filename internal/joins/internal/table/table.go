@@ -262,13 +262,13 @@ func (t *table) eachMarked(fn func(e uint32)) {
 	}
 }
 
-// matched returns how many IDs have a marked key.
-func (t *table) matched() (n int64) {
+// matched returns how many IDs have a marked key, and how many keys are marked.
+func (t *table) matched() (n, keys int64) {
+	for _, word := range t.marks {
+		keys += int64(bits.OnesCount32(word))
+	}
 	if t.aside == nil || t.chains != nil && !t.chains.open {
-		for _, word := range t.marks {
-			n += int64(bits.OnesCount32(word))
-		}
-		return n
+		return keys, keys
 	}
 	t.eachMarked(func(e uint32) {
 		if t.chains == nil {
@@ -279,7 +279,7 @@ func (t *table) matched() (n int64) {
 			n++
 		}
 	})
-	return n
+	return n, keys
 }
 
 // times returns how many IDs have the key of an entry, in a table without chains.
