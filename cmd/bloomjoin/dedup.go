@@ -184,7 +184,7 @@ func (r *dedupRun) checkName(format string) error {
 	if r.o.out == "-" {
 		return nil
 	}
-	return flags.CheckFormat(output.Output{Name: r.o.out, Format: dataset.Format(format)})
+	return flags.CheckFormat(output.Output{Name: r.o.out, Format: dataset.Format(format)}, r.o.format != "")
 }
 
 // streams reports whether the input passes as it comes, rather than being copied.

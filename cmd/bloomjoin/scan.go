@@ -162,13 +162,13 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 			o.Format = dataset.Parquet
 		}
 		return o, nil
-	case flags.CheckFormat(o.Output) != nil:
-		return o, flags.CheckFormat(o.Output)
+	case flags.CheckFormat(o.Output, format != "") != nil:
+		return o, flags.CheckFormat(o.Output, format != "")
 	case format == "" && !strings.Contains(filepath.Base(out), "."):
 		if err := flags.RegularOutput(out); err != nil {
 			return o, err
 		}
-		return o, flags.Usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/ (or say --format)", out, out, out, out)
+		return o, flags.Usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/", out, out, out, out)
 	}
 	return o, flags.RegularOutput(out)
 }

@@ -69,8 +69,8 @@ func NamedAs(name string) string {
 }
 
 // CheckFormat returns an error if the name of an output, which is a file, says another format
-// than that of its rows.
-func CheckFormat(o output.Output) error {
+// than that of its rows, or none that is known, unless the format was given.
+func CheckFormat(o output.Output, given bool) error {
 	kind, named, says := o.Kind(), source.FormatByName(o.Name), NamedAs(o.Name)
 	if source.IsText(named) {
 		says = cmp.Or(FormatNames[named], says)
@@ -80,6 +80,9 @@ func CheckFormat(o output.Output) error {
 			return Usagef("-o %s: text is not compressed by zstd (name the file %s.gz)", o.Name, o.Name[:len(before)])
 		}
 		return nil
+	}
+	if ext := filepath.Ext(address.WithoutQuery(o.Name)); says == "" && !given && ext != "" {
+		return Usagef("-o %s: no rows are written as %s: name the file .parquet, .arrow, .csv, .tsv or .ndjson", o.Name, ext)
 	}
 	if says == "" || says == FormatNames[kind] {
 		return nil
