@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -110,6 +111,7 @@ type filterSize struct {
 	BitsSet      int     `json:"bits_set"` // for each key
 	Blocks       uint64  `json:"blocks"`
 	MemoryBytes  uint64  `json:"memory_bytes"`
+	FileBytes    uint64  `json:"file_bytes"` // at most
 	BitsPerKey   float64 `json:"bits_per_key"`
 	FPRPredicted float64 `json:"fpr_predicted"`
 	Default      bool    `json:"default"` // what build takes if nothing else is asked for
@@ -148,7 +150,7 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 		}
 		size := filterSize{
 			Kind: of.Kind.String(), Geometry: g.String(), Hash: p.Hash.String(), BitsSet: bloom.BitsPerKey,
-			Blocks: p.Blocks, MemoryBytes: bytes, BitsPerKey: 8 * float64(bytes) / float64(opts.Expect), FPRPredicted: fpr,
+			Blocks: p.Blocks, MemoryBytes: bytes, FileBytes: filters.MostFileBytes(bytes), BitsPerKey: 8 * float64(bytes) / float64(opts.Expect), FPRPredicted: fpr,
 			Default: opts.Kind == codec.KindCounting || of.Kind == codec.KindBloom && g == chosen.Geometry,
 		}
 		mark := ""
@@ -159,8 +161,8 @@ func (c *cli) saySize(verb string, start time.Time, opts builds.Options, bits in
 			rep.Filters = append(rep.Filters, size)
 			continue
 		}
-		fmt.Fprintf(c.Stdout, "%s, %s%s: %s bytes (%s), %.2f bits per key, false positives %.3g; %s sets %d bits of a block of %d\n",
-			size.Kind, size.Geometry, mark, words.Count(size.MemoryBytes), words.Bytes(size.MemoryBytes), size.BitsPerKey, fpr, size.Hash, size.BitsSet, 8*g.BlockBytes())
+		fmt.Fprintf(c.Stdout, "%s, %s%s: %s bytes (%s), up to %s as a file, %.2f bits per key, false positives %.3g; %s sets %d bits of a block of %d\n",
+			size.Kind, size.Geometry, mark, words.Count(size.MemoryBytes), words.Bytes(size.MemoryBytes), words.Count(size.FileBytes), size.BitsPerKey, fpr, size.Hash, size.BitsSet, 8*g.BlockBytes())
 	}
 	rep.Head = c.NewHead(verb, start)
 	return c.Report(rep, "")

@@ -84,6 +84,12 @@ func (s *source) encode(w io.Writer, opts Options) (n int64, sums []uint64, err 
 	return out.n, sums, err
 }
 
+// MostFileBytes returns the size of a file with an incompressible payload, if its header but for the
+// registers fits into a page.
+func MostFileBytes(payload uint64) uint64 {
+	return payload + RegisterCount + pageBytes + sectionBytes + trailerBytes + (payload+chunkBytes-1)/chunkBytes*chunkEntry
+}
+
 // appendHead appends the prologue and the header sections.
 func appendHead(dst []byte, m *meta) []byte {
 	sections := appendSections(nil, m)
