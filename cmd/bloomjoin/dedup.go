@@ -33,6 +33,8 @@ import (
 
 type dedupFlags struct {
 	key, time, unit, normalize, format, late string
+	delimiter                                string
+	by                                       byte // of it
 	out, state, tempDir                      string
 	window, jump, checkpoint                 time.Duration
 	slots                                    int
@@ -62,6 +64,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
+		flags.AddDelimiter(f, &o.delimiter)
 		flags.AddRaw(f)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
@@ -74,7 +77,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
 		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
-		f.Var(&o.expect, "expect", "`N` distinct keys in a window: for pipes")
+		f.Var(&o.expect, "expect", "`N` distinct keys in a window: pipes need it")
 		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
 		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` share of rows wrongly dropped")
 		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: the default for files")
@@ -188,7 +191,10 @@ func (r *dedupRun) checkName(format string) error {
 }
 
 // streams reports whether the input passes as it comes, rather than being copied.
-func (o *dedupFlags) streams(args []string) (bool, error) {
+func (o *dedupFlags) streams(args []string) (_ bool, err error) {
+	if o.by, err = flags.RowsDelimiter(o.delimiter, &o.format); err != nil {
+		return false, err
+	}
 	if o.format != "" {
 		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
 			return false, err
@@ -346,7 +352,7 @@ func (r *dedupRun) options() string {
 	if rule := r.of.Options.Rule; rule&keys.Unicode != 0 {
 		normalize = rule.Stored()
 	}
-	for _, of := range []struct{ name, value string }{{"time unit", o.unit}, {"normalize", normalize}, {"format", o.format}} {
+	for _, of := range []struct{ name, value string }{{"time unit", o.unit}, {"normalize", normalize}, {"format", o.format}, {"delimiter", o.delimiter}} {
 		if of.value != "" {
 			list = append(list, of.name+" "+of.value)
 		}

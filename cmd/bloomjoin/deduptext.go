@@ -79,7 +79,7 @@ func (s *dedupStream) openText(in io.Reader, name string, columns []keys.Column,
 		return nil, 0, err
 	}
 	open := func(in io.Reader, guessed bool) (answered, []byte, error) {
-		return openAnswered(io.NopCloser(in), name, s.format, columns, s.of.Options.IgnoreCase, guessed, total)
+		return openAnswered(io.NopCloser(in), name, s.format, columns, s.o.by, s.of.Options.IgnoreCase, guessed, total)
 	}
 	rows, header, err := open(in, guessed)
 	if err != nil {

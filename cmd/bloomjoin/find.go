@@ -25,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -87,6 +88,9 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 		return flags.Usagef("%s: want one list of inputs, got another argument", args[1])
 	case len(o.keys) == 0:
 		return flags.Required("--key VALUE is required: name the key to find, as --key 12345")
+	}
+	if objects.IsDir(ctx, c.Store(), args[0]) {
+		return flags.Usagef("%s: a directory, want a list of inputs with an index: bloomjoin inputs --index COL -o inputs.jsonl %s", args[0], args[0])
 	}
 	c.Lists(args[0])
 	list, err := inputs.Read(ctx, c.Store(), args[0])

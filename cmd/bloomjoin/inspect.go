@@ -36,7 +36,7 @@ import (
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
 	var head int
-	var manifests, shard string
+	var manifests, shard, delimiter string
 	var from flags.Inputs
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
@@ -50,18 +50,20 @@ func (c *cli) inspectCmd() *cobra.Command {
 			if compare {
 				return c.compare(cmd, args)
 			}
-			if err := look.Check(head, 0); err != nil {
+			by, err := flags.RowsDelimiter(delimiter, new(string))
+			if err = errors.Join(err, look.Check(head, 0)); err != nil {
 				return err
 			}
 			if c.JSON || check && !cmd.Flags().Changed("head") {
 				head = 0
 			}
-			return c.inspect(cmd, check, head, manifests, shard, &from, args)
+			return c.inspect(cmd, check, head, manifests, shard, by, &from, args)
 		},
 	}
 	flags.Group(cmd.Flags(), flags.GroupInput, func(f *pflag.FlagSet) {
 		from.AddFrom(f)
 		f.StringVar(&shard, "shard", "", flags.ShardHelp)
+		flags.AddDelimiter(f, &delimiter)
 		flags.AddManifestDir(f, &manifests)
 	})
 	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
@@ -145,7 +147,7 @@ type columnFact struct {
 	Keys     []look.Key `json:"keys,omitempty"` // that it, or fields of it, can be
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard string, from *flags.Inputs, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard string, by byte, from *flags.Inputs, args []string) error {
 	start := time.Now()
 	var all roundRobin
 	var err error
@@ -186,6 +188,9 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard
 			continue
 		}
 		named := source.Opening{OpenOptions: source.OpenOptions{Text: source.IsText(source.FormatByName(address.WithoutQuery(name)))}}
+		if by != 0 && !flags.TypedName(name) {
+			named.Text, named.TextFormat, named.Delimiter = true, dataset.CSV, by
+		}
 		i, err := c.inspectOne(cmd, name, check, head, named, lim)
 		if err != nil {
 			failed = append(failed, err)

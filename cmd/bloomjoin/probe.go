@@ -30,9 +30,10 @@ import (
 )
 
 type probeFlags struct {
-	filter, key, normalize, format string
-	mask, invert                   bool
-	keys                           flags.Keys
+	filter, key, normalize, format, delimiter string
+	by                                        byte
+	mask, invert                              bool
+	keys                                      flags.Keys
 }
 
 // Values of --format of probe.
@@ -63,6 +64,7 @@ func (c *cli) probeCmd() *cobra.Command {
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
 		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
+		flags.AddDelimiter(f, &o.delimiter)
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
@@ -93,6 +95,10 @@ func (o *probeFlags) check() error {
 	if o.filter == "" {
 		return flags.Required("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
+	var err error
+	if o.by, err = flags.RowsDelimiter(o.delimiter, &o.format); err != nil {
+		return err
+	}
 	if o.format != "" {
 		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
 			return err
@@ -103,7 +109,6 @@ func (o *probeFlags) check() error {
 	}
 	var columns []keys.Column
 	if o.key != "" {
-		var err error
 		if columns, err = keys.ParseColumns(o.key); err != nil {
 			return flags.Usagef("--key: %w", err)
 		}
@@ -253,6 +258,7 @@ type prober struct {
 	name    string // of the input
 	columns []keys.Column
 	options keys.Options
+	by      byte // between fields of CSV; 0: a comma
 	mask    bool
 	invert  bool
 	memory  int64 // budget of the process in bytes; 0: no bound
@@ -312,6 +318,7 @@ func (p *prober) prepare(o *probeFlags) (err error) {
 		}
 	}
 	p.options, err = p.filter.KeyOptions()
+	p.by = o.by
 	p.options.IgnoreCase, p.options.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	return err
 }

@@ -152,7 +152,7 @@ func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
 	if format == probeNDJSON {
 		l.masks = map[bool]string{false: "false\n", true: "true\n"}
 	}
-	rows, header, err := openAnswered(in, l.name, format, l.columns, l.options.IgnoreCase, guessed, l.memory)
+	rows, header, err := openAnswered(in, l.name, format, l.columns, l.by, l.options.IgnoreCase, guessed, l.memory)
 	if l.in = rows; err == nil && !l.mask {
 		_, err = l.out.Write(header)
 	}
@@ -160,7 +160,7 @@ func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
 }
 
 // openAnswered opens rows of text with some columns, and returns the text of their header.
-func openAnswered(in io.ReadCloser, name, format string, columns []keys.Column, ignoreCase, guessed bool, memory int64) (answered, []byte, error) {
+func openAnswered(in io.ReadCloser, name, format string, columns []keys.Column, by byte, ignoreCase, guessed bool, memory int64) (answered, []byte, error) {
 	if format == probeNDJSON {
 		paths := make([][]string, len(columns))
 		for i, c := range columns {
@@ -172,7 +172,7 @@ func openAnswered(in io.ReadCloser, name, format string, columns []keys.Column, 
 	if format == probeLines && len(columns) > 1 {
 		return nil, nil, flags.Usagef("--key %s: a line is one value, and the key has %d columns (for lines of CSV, add --format csv)", keys.ColumnsString(columns), len(columns))
 	}
-	rows, err := text.NewRows(in, name, textFormats[format], columns[0].Name(), guessed, memory)
+	rows, err := text.NewRows(in, name, textFormats[format], by, columns[0].Name(), guessed, memory)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,7 +190,8 @@ var textFormats = map[string]text.Format{probeLines: text.Lines, probeCSV: text.
 
 // columnsIn returns the positions of columns among names.
 func columnsIn(file string, names []string, columns []keys.Column, ignoreCase bool) (at []int, err error) {
-	schema := textSchema(names)
+	about := arrow.NewMetadata([]string{keys.HasHeader}, []string{"true"})
+	schema := arrow.NewSchema(textSchema(names).Fields(), &about)
 	for _, c := range columns {
 		f, err := c.Resolve(schema, ignoreCase)
 		if err != nil {

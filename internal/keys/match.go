@@ -38,7 +38,7 @@ func Match(at fault.At, ids, log Side) error {
 			if ids.Columns == nil {
 				want = " (the filter)"
 			}
-			return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")")).WithHint("%s", remedy(ids, log, i))
+			return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")")).WithHint("%s", remedy(ids, log, i, at.File))
 		}
 	}
 	return nil
@@ -77,10 +77,13 @@ func (c Class) word() string {
 }
 
 // remedy returns the hint for part i of a key whose class differs between the IDs
-// and the log.
-func remedy(ids, log Side, i int) fault.Text {
+// and the log, whose file has the name.
+func remedy(ids, log Side, i int, file string) fault.Text {
 	a, b := ids.Classes[i], log.Classes[i]
 	logCol := log.Columns[i]
+	if name := logCol.Flat(); castable(b, a) && strings.Contains("/"+file, "/"+name+"=") { // zero-padded, no cast reads it
+		return faults.Textf("give the column of the path its type: {HiveTypes %s:%s}", name, typeFor(a))
+	}
 	ofLog := castable(b, a) && logCol.Cast == nil
 	ofIDs := castable(a, b)
 	if ids.Columns == nil {

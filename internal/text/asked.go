@@ -81,27 +81,27 @@ type Rows struct {
 // NewRows reads rows from rc. The column of lines has the given name. If guessed is set,
 // text that is certainly something else than one ID a line is an error. See [NewObjects]
 // for name and memory.
-func NewRows(rc io.ReadCloser, name string, format Format, column string, guessed bool, memory int64) (*Rows, error) {
+func NewRows(rc io.ReadCloser, name string, format Format, delimiter byte, column string, guessed bool, memory int64) (*Rows, error) {
 	a, err := ask(rc, name, format, memory)
 	if err != nil {
 		return nil, err
 	}
 	t := &Rows{asked: a}
-	if err := t.begin(format, column, guessed); err != nil {
+	if err := t.begin(format, delimiter, column, guessed); err != nil {
 		_ = a.s.close()
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *Rows) begin(format Format, column string, guessed bool) (err error) {
+func (t *Rows) begin(format Format, delimiter byte, column string, guessed bool) (err error) {
 	l := t.l
 	if l.cr, _ = l.endings(); l.cr {
 		l.toLF(l.buf[l.from:])
 	}
 	switch format {
 	case CSV:
-		t.rows, err = newCSV(l, &Options{})
+		t.rows, err = newCSV(l, &Options{Delimiter: delimiter})
 	case TSV:
 		t.rows, err = newTSV(l, &Options{})
 	default:
@@ -112,9 +112,6 @@ func (t *Rows) begin(format Format, column string, guessed bool) (err error) {
 	}
 	if e := (*fault.Error)(nil); errors.As(err, &e) {
 		e.Hint = fault.Text(strings.ReplaceAll(string(e.Hint), "{TextFormat", "{Format"))
-		if strings.Contains(string(e.Hint), "{Delimiter") {
-			e.Hint = "write commas between the fields, and give {Format csv}; if it is an ID, {Format lines}"
-		}
 	}
 	t.header, l.kept = l.kept, nil
 	return err

@@ -19,7 +19,7 @@ func TestReadyAfterEmptyLines(t *testing.T) {
 		{TSV, "\n", false}, {TSV, "\"b\n", true},
 	} {
 		in := io.MultiReader(strings.NewReader("id\na\n"+c.rest), strings.NewReader("never\n"))
-		r, err := NewRows(io.NopCloser(in), "in", c.format, "id", false, 0)
+		r, err := NewRows(io.NopCloser(in), "in", c.format, 0, "id", false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
@@ -118,11 +119,16 @@ func (p *pass) begin(in *input) (err error) {
 		p.rows, err = newTSV(l, &in.opts)
 		p.headed(l)
 	case Lines:
-		p.rows = &idLines{lines: l, name: cmp.Or(in.opts.Column, "id")}
+		name := cmp.Or(in.opts.Column, "id")
+		if nested := in.opts.Nested; len(nested) == 1 { // the only column is the one below a column
+			name = keys.Path(nested[0]).Flat()
+			in.inner = []innerColumn{{path: nested[0]}}
+		}
+		p.rows = &idLines{lines: l, name: name}
 		if in.columns == nil {
 			in.head = l.headOf()
 			if in.opts.Guessed {
-				err = in.head.check(in.at, cmp.Or(in.opts.Column, "id"))
+				err = cmp.Or(in.head.check(in.at, cmp.Or(in.opts.Column, "id")), in.head.check(in.at, name))
 			}
 		}
 	case NDJSON:

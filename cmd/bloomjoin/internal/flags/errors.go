@@ -68,7 +68,7 @@ func Error(cmd *cobra.Command, err error) error {
 		f := invalid.GetFlag()
 		want := map[string]string{
 			"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more", "count": "a number of things, as 5000000 or 1e9",
-			"float64": "a number, as 0.01", "bool": "true or false",
+			"float64": "a number, as 0.01", "duration": "a duration, as 90s, 24h or 7d", "bool": "true or false",
 		}[f.Value.Type()]
 		if want == "" || errors.Is(err, errTwice) {
 			return Usagef("--%s %s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))

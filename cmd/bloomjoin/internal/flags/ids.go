@@ -51,14 +51,31 @@ func delimiterOf(s string) (byte, error) {
 	return s[0], nil
 }
 
+// RowsDelimiter returns the value of --delimiter for rows of a format, which it makes CSV.
+func RowsDelimiter(s string, format *string) (byte, error) {
+	by, err := delimiterOf(s)
+	if by == 0 {
+		return 0, err
+	}
+	if *format = cmp.Or(*format, "csv"); *format != "csv" {
+		return 0, Usagef("--delimiter %s is for CSV (leave out --format %s)", s, *format)
+	}
+	return by, nil
+}
+
 // Add adds the flags. Help shows defaultType as the default of --key-type.
 func (o *IDs) Add(f *pflag.FlagSet, defaultType string) {
 	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
-	f.StringVar(&o.delimiter, "delimiter", "", "`C` separator of CSV, as ';' or tab (default ',')")
+	AddDelimiter(f, &o.delimiter)
 	f.BoolVar(&o.noHeader, "no-header", false, "CSV or TSV without a header: columns are 1, 2, …")
 	f.StringVar(&o.KeyType, "key-type", "", "`TYPE` type of text keys, as int64 (default: "+defaultType+")")
 	AddEncoding(f, &o.Encoding)
 	f.BoolVar(&o.SkipBad, "skip-bad", false, "skip bad lines of text IDs, at most half, and name them")
+}
+
+// AddDelimiter adds --delimiter.
+func AddDelimiter(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "delimiter", "", "`C` separator of CSV, as ';' or tab (default ',')")
 }
 
 // AddEncoding adds --encoding.

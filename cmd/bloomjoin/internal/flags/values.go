@@ -3,6 +3,8 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,13 +50,22 @@ type once struct {
 	hint  string
 }
 
+var days = regexp.MustCompile(`[0-9]+(\.[0-9]+)?d`)
+
 func (o *once) Set(s string) error {
 	if o.first != nil && *o.first != s {
 		return fmt.Errorf("%w, and before it was %q (%s)", errTwice, *o.first, o.hint)
 	}
+	given := s
+	if o.Type() == "duration" { // days are unknown to it
+		s = days.ReplaceAllStringFunc(s, func(d string) string {
+			n, _ := strconv.ParseFloat(d[:len(d)-1], 64) // digits, or the other error is better
+			return strconv.FormatFloat(24*n, 'f', -1, 64) + "h"
+		})
+	}
 	err := o.Value.Set(s)
 	if err == nil {
-		o.first = &s
+		o.first = &given
 	}
 	return err
 }

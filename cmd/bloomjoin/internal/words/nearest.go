@@ -61,15 +61,27 @@ func pathHint(name string) string {
 }
 
 // nearest returns the index of the first name that differs least from got, in
-// at most the given number of letters, ignoring case; -1 if there is none.
+// at most the given number of letters, ignoring case; two that are swapped count as one. -1: none.
 func nearest(got string, names []string, most int) int {
 	best, least := -1, most+1
 	for i, name := range names {
-		if d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name)); d < least {
+		d := levenshtein.ComputeDistance(strings.ToLower(got), strings.ToLower(name))
+		if d == 2 && letters(got) == letters(name) {
+			d = 1
+		}
+		if d < least {
 			best, least = i, d
 		}
 	}
 	return best
+}
+
+// letters returns the letters of a word in one order: of two words with the same ones, some are
+// swapped.
+func letters(s string) string {
+	b := []byte(strings.ToLower(s))
+	slices.Sort(b)
+	return string(b)
 }
 
 // maxTypos returns in how many letters a mistyped word may differ from the one
