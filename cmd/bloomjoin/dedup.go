@@ -485,7 +485,9 @@ func (r *dedupRun) sayApproximate(d *dedupReport) {
 	if s := j.Sample; s != nil {
 		measured, deviation, oneIn := s.Wrong()
 		d.WronglyDropped.Measured, d.WronglyDropped.Error, d.WronglyDropped.OneIn = &measured, &deviation, oneIn
-		said = fmt.Sprintf("; measured %.0f ± %.0f, by one key in %d", measured, deviation, oneIn)
+		if said = fmt.Sprintf("; %.0f found", measured); oneIn > 1 {
+			said = fmt.Sprintf("; %.0f ± %.0f estimated from one key in %d", measured, deviation, oneIn)
+		}
 	}
 	if r.state == nil {
 		said += " (--exact drops none)"

@@ -177,7 +177,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard
 			if all.shard.Index > 0 {
 				continue // the first one compares the directory with its manifest
 			}
-			state, err := c.inspectState(cmd.Context(), name, manifests, check)
+			state, err := c.inspectState(cmd.Context(), name, manifests, check, found)
 			if state != nil {
 				report.Directories = append(report.Directories, *state)
 			}

@@ -129,7 +129,7 @@ type dirInspected struct {
 
 // inspectState compares an output directory with its manifest. It returns nil if there is
 // none. With check, a difference is an error.
-func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
+func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool, found []inspected) (*dirInspected, error) {
 	d, err := output.InspectDirectory(ctx, output.Destination{Output: output.Output{Name: dir, Store: c.Store()}, ManifestDir: manifests}, check)
 	if err != nil || d == nil {
 		return nil, err
@@ -137,6 +137,15 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 	complete := "complete"
 	if !d.Complete {
 		complete = "not complete"
+	}
+	rows := int64(0)
+	for _, f := range found {
+		if d.Generation == 0 && f.Table != nil { // the manifest has none yet
+			rows += f.Table.Rows
+		}
+	}
+	if rows > 0 {
+		complete += fmt.Sprintf(": %s so far in %s", words.Things(rows, "row"), words.Things(len(found), "file"))
 	}
 	c.describe("  manifest: %s, %s rows in %s, %s; %s", words.Things(d.Inputs, "input"), words.Count(d.Rows), words.Things(d.Files, "file"), words.Bytes(d.Bytes), complete)
 	var failed []error

@@ -216,7 +216,7 @@ func layOut(out io.Writer, p *joins.Plan) error {
 		}
 	}
 	if s := p.Shuffled; s != nil {
-		line("into a shuffle", "%s of the log without a filter, %s with it", words.Bytes(s.BytesWithout), words.Bytes(s.Bytes))
+		line("bytes to join", "%s of the log without a filter, %s with it", words.Bytes(s.BytesWithout), words.Bytes(s.Bytes))
 	}
 	if s := p.Skips; s != nil && s.Groups > 0 {
 		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", words.Count(s.GroupsSkipped), words.Count(s.Groups), words.Count(s.PagesSkipped), words.Count(s.Pages))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -142,5 +143,9 @@ func (o Destination) checkParts(parts []Part) error {
 
 // sameName returns the error for two inputs whose outputs would have the same name.
 func (o Destination) sameName(one, other, name string) error {
-	return cause.Mark(cause.OutputPath, faults.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name))
+	hint := "name their common directory as the input or with {Base}"
+	if path.Dir(one) == path.Dir(other) {
+		hint = "rename one"
+	}
+	return cause.Mark(cause.OutputPath, faults.Errorf("%s and %s: both outputs would be %s in %s (%s, or write to two directories)", one, other, name, o.Name, hint))
 }

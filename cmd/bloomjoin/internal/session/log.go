@@ -42,9 +42,14 @@ func wantsJSONLog(args []string) bool {
 
 // Say prints a line on standard error, except with --quiet.
 func (c *Session) Say(format string, args ...any) {
-	if !c.quiet {
-		c.log(slog.LevelInfo, "", fmt.Sprintf(format, args...))
+	if c.quiet {
+		return
 	}
+	text := fmt.Sprintf(format, args...)
+	if width := widthOf(c.terminal, 0); width > 0 && !strings.HasPrefix(text, " ") && !c.jsonLog {
+		text = strings.TrimSuffix(words.Fold("", "", text, width), "\n")
+	}
+	c.log(slog.LevelInfo, "", text)
 }
 
 // Warn prints a warning on standard error, also with --quiet.

@@ -19,11 +19,19 @@ const plainWidth = 80
 // Width returns the number of columns of the terminal that standard output is, or 80.
 func (c *Session) Width() int {
 	if c.screen != nil {
-		if width, _, err := term.GetSize(int(c.screen.Fd())); err == nil && width > 0 {
+		return widthOf(c.screen, plainWidth)
+	}
+	return plainWidth
+}
+
+// widthOf returns the number of columns of a terminal, or another number.
+func widthOf(w io.Writer, other int) int {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}
 	}
-	return plainWidth
+	return other
 }
 
 // LineWidth returns the width of prose on standard output: at most 100.

@@ -245,10 +245,7 @@ const (
 func (p *phases) drawer(f *os.File) func(last bool) {
 	shown := 0 // columns
 	return func(last bool) {
-		width, _, err := term.GetSize(int(f.Fd()))
-		if err != nil {
-			width = 80
-		}
+		width := widthOf(f, plainWidth)
 		text := ""
 		if !last {
 			text = p.bar(width - 1)

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"math"
+
+	"github.com/dustin/go-humanize"
 )
 
 // why explains a choice in one sentence.
@@ -52,7 +54,7 @@ func short(n float64) string {
 			return fmt.Sprintf("%.3g%s", n/u.size, u.name)
 		}
 	}
-	return fmt.Sprintf("%.0f", n)
+	return humanize.Comma(int64(n))
 }
 
 // Advise adds what a user, rather than the join, wants to know: the best
