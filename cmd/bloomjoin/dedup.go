@@ -54,7 +54,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dedup --key COL[,COL] [--time COL --window 24h] [flags] [-o OUT] [FILE...]",
 		Short: "Drop rows whose key came before, in a stream or a log",
-		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Files lose no other row. From a pipe, or with --state, rows pass as they come, and a few are wrongly dropped, at the rate of --fpr.`,
+		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Files lose no other row. From a pipe, or with --state, a few are wrongly dropped, at the rate of --fpr.`,
 		Example: `  tail -f x.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 1e4
   bloomjoin dedup --key id -o unique.parquet clicks/
   bloomjoin dedup --key id -o unique.csv.gz clicks.csv`,

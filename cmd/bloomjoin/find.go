@@ -90,7 +90,7 @@ func (c *cli) find(cmd *cobra.Command, o *findFlags, args []string) (err error) 
 		return flags.Required("--key VALUE is required: name the key to find, as --key 12345")
 	}
 	if objects.IsDir(ctx, c.Store(), args[0]) {
-		return flags.Usagef("%s: a directory, want a list of inputs with an index: bloomjoin inputs --index COL -o inputs.jsonl %s", args[0], args[0])
+		return flags.Usagef("%s: a directory, want a list of inputs with an index: bloomjoin inputs --index COL -o inputs.jsonl '%s'", args[0], strings.ReplaceAll(args[0], "'", `'\''`))
 	}
 	c.Lists(args[0])
 	list, err := inputs.Read(ctx, c.Store(), args[0])

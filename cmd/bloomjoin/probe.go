@@ -52,7 +52,7 @@ func (c *cli) probeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe --filter FILTER [--key COL[,COL]] [--mask | --invert] [FILE]",
 		Short: "Pass on the lines or rows that a filter lets through, as they come",
-		Long:  `Pass on the lines or rows that a filter lets through, as they come: one key a line, CSV, TSV, NDJSON, or an Arrow stream, from standard input or a file. Each is answered before the next is waited for, so a program can ask a process that keeps running.`,
+		Long:  `Pass on the lines or rows that a filter lets through, as they come: one key a line, CSV, TSV, NDJSON, or an Arrow stream, from standard input or a file. Each is answered at once, so a program can go on asking.`,
 		Example: `  bloomjoin probe --filter bad-urls.bjf urls.txt >suspects.txt
   tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
   bloomjoin probe --filter users.bjf --key user_id::int64 --mask <rows.arrows`,

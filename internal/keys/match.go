@@ -92,7 +92,7 @@ func remedy(ids, log Side, i int, file string) fault.Text {
 		case ofLog && ofIDs && a == Bytes: // the text of a number has no leading zeros
 			return faults.Textf("%s, or from text files with {Types %s}, which accepts leading zeros; %s on the log finds no ID that has them", build, typeFor(b), logCol.as(a))
 		case ofLog:
-			return faults.Textf("cast the key of %s, as %s", log.name(), logCol.as(a))
+			return faults.Textf("cast the key of %s, as %s%s", log.name(), logCol.as(a), padded(b, a))
 		case ofIDs:
 			return build
 		}

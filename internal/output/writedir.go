@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -143,7 +144,7 @@ func (o Destination) checkParts(parts []Part) error {
 
 // sameName returns the error for two inputs whose outputs would have the same name.
 func (o Destination) sameName(one, other, name string) error {
-	hint := "name their common directory as the input or with {Base}"
+	hint := fault.Text("name their common directory as the input or with {Base}")
 	if path.Dir(one) == path.Dir(other) {
 		hint = "rename one"
 	}

@@ -1,12 +1,13 @@
 """The mistakes of a first hour: every verb with wrong inputs and wrong flags. What the texts say must help:
 
 a flag that a text names is one of the verb, or of the verb that the text names before it; every error ends with a code
-that help explains; and no text has a value of a key.
+that help explains; no text has a value of a key; and a command that does what a text says works.
 """
 
 import concurrent.futures
 import os
 import re
+import shlex
 import subprocess
 
 import pyarrow as pa
@@ -128,5 +129,127 @@ def missing(said, verb, flags, given):
     return found
 
 
+JOIN = "join --ids ids.parquet --on k --count"
+HINTS = f"""
+    joni --ids ids.parquet --on k --count logs/
+    join --idz ids.parquet --on k --count logs/
+    join --ids idz.parquet --on k --count logs/
+    join --ids ids.parquet --on kk=k --count logs/
+    join --ids ids.parquet --on k --tpye anti --count logs/
+    {JOIN} losg
+    {JOIN} lgos/
+    {JOIN} 'we b/it "s.parquet'
+    scan --filter idz.bjf --count logs/
+    probe --filter ids.bjf x.ndjosn
+    build --key k -o h1.bjf semicolons.csv
+    build --key k -o h2.bjf bars.csv
+    build --key k -o h3.bjf tabs.csv
+    probe --filter ids.bjf --key k semicolons.csv
+    probe --filter ids.bjf --key k bars.csv
+    dedup --key k semicolons.csv
+    dedup --key k tabs.csv
+    join --ids semicolons.csv --on k --count logs/
+    build --key k -o h5.csv ids.parquet
+    inputs -o h6.parquet logs/
+    sketch --key k -o h7.bjf logs/
+    build --key k --kind bloom -o ids.bjf ids.parquet
+    {JOIN.replace("--count", "-o x.csv")} logs/
+    {JOIN.replace("--count", "-o h8.xlsx")} logs/
+    {JOIN.replace("--count", "-o h9")} logs/
+    {JOIN.replace("--count", "-o h10.bjf")} logs/
+    dedup --key k -o h11.dat x.csv
+    dedup --key k -o h12.parquet x.csv
+    {JOIN} ice/data
+    {JOIN} mixed
+    {JOIN} 'mixed too'
+    join --ids dim.parquet --on hour=h --count hive
+    join --ids hours.parquet --on hour --count hive
+    scan --filter hours.bjf --count hive
+    join --ids padded.parquet --on k --count logs/
+    join --ids ids.parquet --on k=k --count padded.parquet
+    scan --filter ids.bjf --count padded.parquet
+    join --ids dotted.csv --on s=user.email --count logs/
+    find --key 5 logs
+    find --key 5 'lo gs'
+    find --key 5 "it's $x"
+    size --keys 1e6 --fpr 1e-3 --max-size 1MiB
+    dedup --key k --windw 1d --time k --time-unit s x.csv
+    {JOIN} --compression zstd logs/
+"""
+
+
+def hinted(box):
+    """The files of the table besides those of all verbs."""
+    texts = {"bars.csv": f"k|s\n{FIRST}|2\n", "tabs.csv": f"k\ts\n{FIRST}\t2\n", "dotted.csv": f"user.email,n\n{TEXT}0,1\n", "mixed/rest.dat": "x", "mixed too/a b.dat": "x", "ice/metadata/v1.metadata.json": "{}"}
+    for name in ("we b/it's.parquet", "lo gs/a.parquet", "it's $x/a.parquet", "mixed/a.parquet", "mixed too/a.parquet", "ice/data/a.parquet"):
+        os.makedirs((box / name).parent, exist_ok=True)
+        (box / name).write_bytes((box / "logs/a.parquet").read_bytes())
+    for name, text in texts.items():
+        os.makedirs((box / name).parent, exist_ok=True)
+        (box / name).write_text(text)
+    for hour in ("00", "08"):
+        os.makedirs(box / f"hive/hour={hour}")
+        pq.write_table(pa.table({"u": [1]}), box / f"hive/hour={hour}/a.parquet")
+    pq.write_table(pa.table({"h": pa.array([0, 8], pa.int32())}), box / "dim.parquet")
+    pq.write_table(pa.table({"hour": pa.array([0, 8], pa.int32())}), box / "hours.parquet")
+
+
+def follow(args, said):
+    """The commands that do what an error says: each flag, name and command is taken from the text."""
+    text = said.strip().splitlines()[-1]
+    swap = lambda old, new: [[a.replace(old, new) if a == old or a.startswith(old + "=") or a.endswith("=" + old) else a for a in args]]  # noqa: E731
+    at = lambda flag: args.index(flag) + 1  # noqa: E731
+    if m := re.search(r"unknown (?:command|flag) (\S+) \(did you mean (\S+)\?\)", text):
+        return swap(m[1], m[2])
+    if m := re.search(r"bloomjoin: (.+): no such file or directory \(did you mean (.+)\?\)", text):
+        return swap(m[1], m[2])
+    if m := re.search(r'no column "(.+)" \(did you mean (.+?)\? ', text):
+        return [[re.sub(rf"^{re.escape(m[1])}\b", m[2], a) for a in args]]
+    if m := re.search(r"the column of that very name is written '(.+)'\)", text):
+        return [[a.replace(m[1].strip('"'), m[1]) for a in args]]
+    if m := re.search(r": bloomjoin (inputs --index COL -o (\S+) .+?) \[E", text):
+        return [shlex.split(m[1].replace("COL", "k")), [*args[:-1], m[2]]]
+    if m := re.search(r"cast the (?:log's column|IDs): (\S+?)(?:, or (\S+) for numbers with leading zeros)?\)", text):
+        pair = m[1]
+        for kind in [p for p in [re.search(r"::\w+", m[1]), m[2]] if p][-1:]:
+            pair = re.sub(r"::\w+", kind if isinstance(kind, str) else kind[0], m[1])
+        return [[*args[: at("--on")], pair, *args[at("--on") + 1 :]]]
+    if m := re.search(r"cast the key of the log, as (\w+)(\S+?)(?:, or (\S+) for numbers with leading zeros)?\)", text):
+        return [[*args, "--key", m[1] + (m[3] or m[2])]]
+    if m := re.search(r"(?:name the file|want a file as|name one, as -o) (\S+?)[, ]", text + " "):
+        out = args[at("-o")]
+        name = out.rsplit(".", 1)[0] + m[1] if m[1].startswith(".") else m[1]
+        return [[*args[: at("-o")], name, *args[at("-o") + 1 :]]]
+    if m := re.search(r"(?:leave (?:out )?|remove )(--[a-z-]+)|(--[a-z-]+) and .* exclude each other", text):
+        drop = m[1] or m[2]
+        return [[*args[: args.index(drop)], *args[args.index(drop) + 2 :]]]
+    hint = text[text.rfind("(") + 1 :] if "(" in text else text
+    if m := re.search(r"""(?<![\w-])(--[a-z0-9][a-z0-9-]*)(?: ('[^']*'|tab|csv|skip-file|[\w.]+:\w+|\S+\.\w+\b))?""", hint):
+        return [[*args, m[1], *(shlex.split(m[2]) if m[2] else [])]]
+    return []
+
+
+def hints(t):
+    box = t.path("hints")
+    os.makedirs(box)
+    files(box, t.tool)
+    hinted(box)
+    run = lambda args: subprocess.run([t.tool, *args], cwd=box, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)  # noqa: E731
+    assert not run(["build", *"--quiet --key hour -o hours.bjf hours.parquet".split()]).returncode
+    for line in filter(None, map(str.strip, HINTS.splitlines())):
+        t.runs += 1
+        (box / "inputs.jsonl").unlink(missing_ok=True)
+        args = shlex.split(line)
+        first = run(args)
+        said = first.stderr.decode()
+        then, codes = follow(args, said), []
+        for args in then:
+            p = run(args)
+            codes.append(p.returncode)
+            said += f"$ {shlex.join(args)}\n{p.stderr.decode()}"
+        t.ok(f"what {line} says works", first.returncode and codes and not any(codes), f"exit {first.returncode}, then {codes}: {said}")
+
+
 def run(t, _repository):
     t.group("mistakes", mistakes)
+    t.group("hints", hints)

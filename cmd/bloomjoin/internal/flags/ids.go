@@ -75,7 +75,7 @@ func (o *IDs) Add(f *pflag.FlagSet, defaultType string) {
 
 // AddDelimiter adds --delimiter.
 func AddDelimiter(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "delimiter", "", "`C` separator of CSV, as ';' or tab (default ',')")
+	f.StringVar(to, "delimiter", "", "`C` separator of CSV, as ';' or tab")
 }
 
 // AddEncoding adds --encoding.

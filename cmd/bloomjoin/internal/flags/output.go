@@ -81,13 +81,20 @@ func CheckFormat(o output.Output, given bool) error {
 		}
 		return nil
 	}
+	names := ".parquet, .arrow, .csv, .tsv or .ndjson"
+	switch {
+	case kind == dataset.Lines:
+		names = ".txt"
+	case o.Format != "":
+		names = "." + strings.ToLower(FormatNames[kind])
+	}
 	if ext := filepath.Ext(address.WithoutQuery(o.Name)); says == "" && !given && ext != "" {
-		return Usagef("-o %s: no rows are written as %s: name the file .parquet, .arrow, .csv, .tsv or .ndjson", o.Name, ext)
+		return Usagef("-o %s: no rows are written as %s: name the file %s", o.Name, ext, names)
 	}
 	if says == "" || says == FormatNames[kind] {
 		return nil
 	}
-	return Usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet, .arrow, .csv, .tsv or .ndjson, as its format", o.Name, says, FormatNames[kind])
+	return Usagef("-o %s: its name says %s, and rows are written as %s: name the file %s, as its format", o.Name, says, FormatNames[kind], names)
 }
 
 // ColumnNames parses --columns.

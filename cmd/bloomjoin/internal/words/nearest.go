@@ -69,7 +69,7 @@ func nearest(got string, names []string, most int) int {
 		if d == 2 && letters(got) == letters(name) {
 			d = 1
 		}
-		if d < least {
+		if d < least && d < max(len(got), len(name)) {
 			best, least = i, d
 		}
 	}

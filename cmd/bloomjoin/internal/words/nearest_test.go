@@ -48,6 +48,8 @@ func TestSuggest(t *testing.T) {
 		{column("x"), `no column "x"`, `no column "x"`},
 		{called, "no column x_ids (there are x_id, ids.x)", "no column x_ids (did you mean ids.x? there are x_id, ids.x)"},
 		{file("user.csv"), "user.csv: no such file or directory (check the path)", "user.csv: no such file or directory (did you mean users.csv?)"},
+		{file("suers.csv"), "suers.csv: no such file or directory (check the path)", "suers.csv: no such file or directory (did you mean users.csv?)"},
+		{column("k", keys.Path{"v"}), `no column "k" (there is only "v")`, `no column "k" (there is only "v")`},
 		{file("users.txt"), "users.txt: no such file or directory (check the path)", "users.txt: no such file or directory (did you mean users.csv?)"},
 		{file("users.csv,b"), "users.csv,b: no such file or directory (check the path)", "users.csv,b: no such file or directory (commas do not separate files: repeat the flag, or name the files one after another)"},
 		{file(filepath.Join("logs", "x")), "logs/x: no such file or directory (check the path)", "logs/x: no such file or directory (check the path)"},
