@@ -24,7 +24,7 @@ type Report struct {
 	RowsMatched  int64 // candidates whose key is in an ID
 	IDsTotal     int64 // ID rows without a NULL in the key
 	IDsMatched   int64 // of them, those with a log row
-	KeysMatched  int64 // distinct keys of IDsMatched
+	KeysMatched  int64 // their distinct keys
 	FPRAsked     float64
 	FPRPredicted float64
 	// FPRMeasured is the observed false-positive rate: of the FPRRows rows whose

@@ -208,13 +208,6 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, head int, manifests, shard
 	return errors.Join(err, c.Report(report, ""))
 }
 
-// describe prints a line about a file, unless the report is JSON.
-func (c *cli) describe(format string, args ...any) {
-	if !c.JSON {
-		fmt.Fprintf(words.Printable{Writer: c.Stdout}, format+"\n", args...)
-	}
-}
-
 // summary returns a description of a file in one line.
 func (i *inspected) summary() string {
 	checked := ""

@@ -159,6 +159,13 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 	return &dirInspected{dir, d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes, d.Complete, check && len(failed) == 0, d.Problems}, errors.Join(failed...)
 }
 
+// describe prints a line about a file, unless the report is JSON.
+func (c *cli) describe(format string, args ...any) {
+	if !c.JSON {
+		fmt.Fprintf(words.Printable{Writer: c.Stdout}, format+"\n", args...)
+	}
+}
+
 // roundRobin gives files to workers in turn: file k of all that the arguments name belongs to
 // worker k mod N. Files of other workers are not opened.
 type roundRobin struct {

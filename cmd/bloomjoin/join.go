@@ -545,12 +545,8 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if o.out != "" {
 		to = " into " + o.out
 	}
-	matched := fmt.Sprintf("%s of %s matched", words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"))
-	if r.KeysMatched != r.IDsMatched {
-		matched = fmt.Sprintf("%s matched (%s of %s)", words.Things(r.KeysMatched, "distinct ID"), words.Count(r.IDsMatched), words.Things(r.IDsTotal, "row"))
-	}
 	c.Say("%s join: %s from %s; %s (%s) %s an ID; %s;%s in %.2f s",
 		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.RowsMatched, "log row"), words.Percent(r.RowsMatched, r.RowsIn),
-		words.Number(r.RowsMatched, "has", "have"), matched, to, r.Seconds)
+		words.Number(r.RowsMatched, "has", "have"), r.idsMatched(), to, r.Seconds)
 	c.SayWarnings(r.Warnings)
 }

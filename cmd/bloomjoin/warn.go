@@ -98,3 +98,11 @@ func scanWarnings(match []dataset.Match, r scanReport, condition bool) []joins.W
 	}
 	return ws
 }
+
+// idsMatched says how many IDs have a row: if some repeat, distinct ones and their rows.
+func (r *joinReport) idsMatched() string {
+	if r.KeysMatched == r.IDsMatched {
+		return fmt.Sprintf("%s of %s matched", words.Count(r.IDsMatched), words.Things(r.IDsTotal, "ID"))
+	}
+	return fmt.Sprintf("%s matched (%s of %s)", words.Things(r.KeysMatched, "distinct ID"), words.Count(r.IDsMatched), words.Things(r.IDsTotal, "row"))
+}
