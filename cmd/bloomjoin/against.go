@@ -57,21 +57,15 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 	}()
 	var fig builds.KnownFigures
 	f, fig, err = builds.MergeAgainst(ctx, c.Store(), names, lim, func(of *filters.Filter) (*builds.Known, error) {
-		options, err := of.KeyOptions()
-		if err != nil {
-			return nil, err
-		}
 		open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin, SkipBad: true}} // as the builds did, or had no need to
 		columns, err := keys.ParseColumns(strings.Join(of.KeyNames(), ","))
 		if err != nil {
 			return nil, err
 		}
 		open.Nested = keys.NestedPaths(columns)
-		open.Column, open.Types = columns[len(columns)-1].Name(), map[string]arrow.DataType{}
-		for i, class := range options.Classes {
-			if t := keys.TypeOf(class); t != nil && options.Rule.Class(keys.Bytes) != class {
-				open.Types[columns[i].Flat()] = t
-			}
+		open.Column = columns[len(columns)-1].Name()
+		if open.Types, err = typesOf(of, columns); err != nil {
+			return nil, err
 		}
 		var pieces []source.Piece
 		if opened, pieces, err = c.openKnown(cmd, o.out, o.against, open); err != nil {
@@ -91,6 +85,18 @@ func (c *cli) mergeAgainst(cmd *cobra.Command, o *mergeFlags, names []string, li
 	rep = builds.Count(f)
 	rep.Known = fig
 	return f, rep, nil
+}
+
+// typesOf returns the types as which text is read for a filter.
+func typesOf(f *filters.Filter, columns []keys.Column) (map[string]arrow.DataType, error) {
+	options, err := f.KeyOptions()
+	types := map[string]arrow.DataType{}
+	for i, class := range options.Classes[:min(len(options.Classes), len(columns))] {
+		if t := keys.TypeOf(class); t != nil && columns[i].Cast == nil && options.Rule.Class(keys.Bytes) != class {
+			types[columns[i].Flat()] = t
+		}
+	}
+	return types, err
 }
 
 // sayKnown reports on known keys.

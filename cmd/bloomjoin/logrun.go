@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,8 @@ type logRun struct {
 	start  time.Time
 	out    output.Destination // unset for plan, and if nothing is written
 	count  bool               // --count
+	sides  []dataset.Match    // the keys of the log
+	where  string             // --where
 	head   *look.Head         // --head
 	shard  dataset.Shard
 	layout *flags.Layout
@@ -125,12 +128,15 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []string, open source.Opening, sides []dataset.Match, anyKey bool) (err error) {
 	if err := r.SpareList(r.out.Name, inputs); err != nil {
 		return err
 	}
 	names, r.list, err = r.FilesFrom(cmd, inputs, names)
-	open.Digests = r.out.Name != "" && r.out.Name != "-" // of what the output is made
+	if open.Digests = r.out.Name != "" && r.out.Name != "-"; open.Digests { // of what the output is made
+		open.HiveKept = r.out.HiveTypes
+	}
+	r.sides, r.where = sides, open.Where
 	if err == nil && r.list != nil {
 		err = r.openListed(cmd.Context(), inputs.FilesFrom, open)
 	} else if err == nil {
@@ -139,7 +145,7 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 	if err != nil {
 		return err
 	}
-	r.files, r.skipped, err = r.keyed(r.layout, r.all, keys, anyKey)
+	r.files, r.skipped, err = r.keyed(r.layout, r.all, sides, anyKey)
 	if err != nil || len(r.skipped) == 0 {
 		return err
 	}
@@ -150,6 +156,22 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 	}
 	r.saySkipped(r.skipped, of)
 	return err
+}
+
+// uses reports whether rows or columns of the output may depend on the type of a column of the log's
+// paths.
+func (r *logRun) uses(column string) bool {
+	names := append(slices.Clone(r.keep.Columns), r.where)
+	for _, m := range r.sides {
+		if names = append(names, m.Key); m.Key == "" {
+			names = append(names, (*filters.Filter)(m.Filter).KeyNames()...)
+		}
+	}
+	between := func(c rune) bool { return c != '_' && c != '-' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
+	words := strings.FieldsFunc(strings.Join(names, " "), between)
+	return r.keep.Pinned != nil || strings.ContainsFunc(column, between) ||
+		slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, column) }) ||
+		len(r.keep.Columns) == 0 && !slices.Contains(source.Mirrored(r.all), column)
 }
 
 // showProgress shows how many rows of the log have been read. It returns the
@@ -248,7 +270,7 @@ func (r *logRun) finishEarly(ctx context.Context) error {
 // begun identifies the run, and leaves only what has to be read.
 func (r *logRun) begun(ctx context.Context, options []string) error {
 	r.out.Shard = r.shard
-	r.out.Run = &output.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole}
+	r.out.Run = &output.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole, Uses: r.uses}
 	for _, s := range r.skipped {
 		if s.file != nil {
 			r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)

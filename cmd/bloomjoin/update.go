@@ -50,7 +50,7 @@ func (c *cli) updateCmd() *cobra.Command {
 		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
 		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
 		flags.AddRaw(f)
-		o.ids.Add(f, "strings")
+		o.ids.Add(f, "the filter's")
 	})
 	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
@@ -176,7 +176,10 @@ func (c *cli) changes(cmd *cobra.Command, o *updateFlags, f *filters.Filter, nam
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: its key has no usable name: give --key COL: %w", name, err)
 	}
-	if open.Types, err = flags.KeyTypes(o.ids.KeyType, columns); err != nil {
+	if open.Types, err = flags.KeyTypes(o.ids.KeyType, columns); err == nil && open.Types == nil {
+		open.Types, err = typesOf(f, columns)
+	}
+	if err != nil {
 		return nil, nil, nil, errors.New(name + ": " + err.Error()) // no longer wrong usage: the filter was opened
 	}
 	open.Nested = keys.NestedPaths(columns)

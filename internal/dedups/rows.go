@@ -167,7 +167,7 @@ func (e *Encoder) slot(r *Rows, i int) (int64, error) {
 		switch {
 		case e.text && e.of.Unit > 0:
 			var err error
-			v, err = strconv.ParseInt(string(b), 10, 64)
+			v, err = strconv.ParseInt(scalar.Trim(string(b)), 10, 64)
 			parsed = err == nil
 			r.Units.count(uint64(v), v < 0)
 		case e.text:

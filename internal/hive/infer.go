@@ -37,8 +37,9 @@ type Column struct {
 //   - timestamps are YYYY-MM-DD, T or a space, HH:MM or HH:MM:SS and up to six
 //     fractional digits, without a zone.
 //
-// In a column that is not of strings, NULL in any case means NULL.
-func Infer(files []File, given []Column) ([]Column, error) {
+// A type of kept is taken instead if all values fit it. In a column that is not of strings,
+// NULL in any case means NULL.
+func Infer(files []File, given []Column, kept ...Column) ([]Column, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -53,6 +54,11 @@ func Infer(files []File, given []Column) ([]Column, error) {
 		}
 	}
 	fits := make([]candidates, len(columns))
+	for _, k := range slices.Backward(kept) {
+		if i := index(columns, k.Name); i >= 0 {
+			fits[i].kept = k.Type
+		}
+	}
 	for _, f := range files {
 		if err := Fits(f, columns, first.Name); err != nil {
 			return nil, err
@@ -133,9 +139,17 @@ func (p Part) IsNull(t arrow.DataType) bool {
 }
 
 // candidates are the types that all values so far do not fit.
-type candidates struct{ seen, notInteger, notDate, notTime bool }
+type candidates struct {
+	seen, notInteger, notDate, notTime bool
+	kept                               arrow.DataType // which they fit; nil: none
+}
 
 func (c *candidates) add(p Part) {
+	if c.kept != nil {
+		if _, ok := Value(p, c.kept); !ok {
+			c.kept = nil
+		}
+	}
 	if p.Null || strings.EqualFold(p.Text, "NULL") {
 		return
 	}
@@ -147,6 +161,8 @@ func (c *candidates) add(p Part) {
 
 func (c *candidates) best() arrow.DataType {
 	switch {
+	case c.kept != nil:
+		return c.kept
 	case !c.seen:
 	case !c.notInteger:
 		return arrow.PrimitiveTypes.Int64

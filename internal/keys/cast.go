@@ -221,10 +221,10 @@ func fromText(from, to arrow.DataType) convert {
 }
 
 // textToInteger parses canonical integers: 0, or digits without a leading zero,
-// with an optional minus sign. Other spellings, such as 007 or +7, are distinct
+// with an optional minus sign and blanks around them. Other spellings, such as 007 or +7, are distinct
 // texts of the same number, so a key of text distinguishes them.
 func textToInteger(dst, value []byte) ([]byte, bool) {
-	v, negative, ok := canonicalInteger(value)
+	v, negative, ok := canonicalInteger([]byte(scalar.Trim(string(value))))
 	if !ok {
 		return dst, false
 	}

@@ -85,7 +85,7 @@ func (o Destination) directory(ctx context.Context) (*publish.Dir, error) {
 	if d.Manifests == "" {
 		d.Manifests = publish.ManifestsOf(unlinked(o.Store, o.Name))
 	}
-	d.Recipe = publish.Recipe{Result: o.Result, Hive: o.owner.Hive, RawFiles: hive.Raw(ctx)}
+	d.Recipe = publish.Recipe{Result: o.Result, Hive: source.HiveTypes(o.logs), RawFiles: hive.Raw(ctx)}
 	if o.Filter != [32]byte{} {
 		d.Recipe.Filter = hex.EncodeToString(o.Filter[:])
 	}
@@ -94,8 +94,11 @@ func (o Destination) directory(ctx context.Context) (*publish.Dir, error) {
 		d.Recipe.Options = nonce
 		return d, err
 	}
-	options := o.Run.options()
+	options, before := o.Run.options(false), o.Run.options(true)
 	ids, _, err := o.Run.ids()
+	if before != options {
+		d.Recipe.Before = hex.EncodeToString(before[:])
+	}
 	d.Recipe.Options, d.Recipe.IDs, d.Recipe.Whole = hex.EncodeToString(options[:]), hex.EncodeToString(ids[:]), o.Run.Whole
 	return d, err
 }
@@ -344,6 +347,23 @@ func (o Destination) Files(ctx context.Context) (files []storage.Object, err err
 	return files, nil
 }
 
+// anyRun returns the directory as it is for all runs.
+func (o *Destination) anyRun(ctx context.Context) (*publish.Dir, error) {
+	o.fill(ctx)
+	o.owner = &publish.Owner{Store: o.Store, Marker: o.marker, InDir: true}
+	return o.directory(ctx)
+}
+
+// HiveTypes returns the types that columns of the inputs' paths had when the directory was written.
+// What cannot be read is reported by Pending.
+func (o Destination) HiveTypes(ctx context.Context) []string {
+	d, err := o.anyRun(ctx)
+	if err != nil {
+		return nil
+	}
+	return d.HiveTypes(ctx)
+}
+
 // Directory describes an output directory.
 type Directory struct {
 	Generation int64 // of its state: the number of commits
@@ -373,9 +393,7 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
-	out.fill(ctx)
-	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
-	d, err := out.directory(ctx)
+	d, err := out.anyRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -399,9 +417,7 @@ func InspectDirectory(ctx context.Context, out Destination, check bool) (*Direct
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
-	out.fill(ctx)
-	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
-	d, err := out.directory(ctx)
+	d, err := out.anyRun(ctx)
 	if err != nil || d.Manifests == "" {
 		return nil, err
 	}
@@ -418,9 +434,6 @@ func InspectDirectory(ctx context.Context, out Destination, check bool) (*Direct
 // escapes, as the manifest has them: NULL is absent. Directories that are not columns
 // of the log, as with HiveOff, have no value.
 func (o Destination) valuesIn(name string) map[string]string {
-	if len(o.owner.Hive) == 0 {
-		return nil
-	}
 	parts, err := hive.Parse(name)
 	if err != nil {
 		return nil // it was parsed before, as a part of the input's path

@@ -32,6 +32,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -184,7 +185,7 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 		o.logs = o.Run.outputs()
 	}
 	owner := &publish.Owner{
-		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: source.HiveTypes(o.logs), InDir: o.IsDir(ctx),
+		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: each.Slice(source.HiveTypes(o.logs), o.Run.used), InDir: o.IsDir(ctx),
 	}
 	if o.Run == nil && !owner.InDir && o.Require != (dataset.Require{}) { // the command checks the figures itself
 		return fmt.Errorf("Output.Require: it is about all inputs and workers of a directory, and %s is a file (check the figures of the scan, or set Options.Require of a join)", o.Name)
@@ -340,8 +341,8 @@ func (o Destination) metadata() map[string]string {
 	if o.Filter != [32]byte{} {
 		m[source.MetaFilter] = hex.EncodeToString(o.Filter[:])
 	}
-	if len(o.owner.Hive) > 0 {
-		b, _ := json.Marshal(o.owner.Hive) // strings have JSON
+	if hive := source.HiveTypes(o.logs); len(hive) > 0 {
+		b, _ := json.Marshal(hive) // strings have JSON
 		m[source.MetaHive] = string(b)
 	}
 	return m

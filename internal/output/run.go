@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -43,6 +44,9 @@ type Run struct {
 	// Found, if not nil, is List with the inputs that have no output because they have
 	// no key: those that are Skipped of Log.
 	Found *inputs.List
+	// Uses reports whether outputs in a directory depend on the type of a column of the log's
+	// paths; nil: on all.
+	Uses func(column string) bool
 	// Whole says that each row of the output depends on the whole log, as in right and
 	// full joins: a directory is made anew when an input changes.
 	Whole bool
@@ -174,7 +178,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*inputs.Input)) error {
 
 // recipe returns the digest of what is done with each file of the log, with which IDs.
 func (r *Run) recipe() (sum [32]byte, known bool, err error) {
-	options := r.options()
+	options := r.options(false)
 	ids, known, err := r.ids()
 	if err != nil || !known {
 		return sum, false, err
@@ -186,18 +190,29 @@ func (r *Run) recipe() (sum [32]byte, known bool, err error) {
 	return sum, known, nil
 }
 
-// options returns the digest of the options, and of the types of the log's partition
-// columns.
-func (r *Run) options() [32]byte {
+// options returns the digest of the options, and of the log's partition columns with the types of
+// those that are used or, as in earlier versions, of all.
+func (r *Run) options(all bool) [32]byte {
 	d := inputs.NewDigest()
 	for _, o := range r.Options {
 		d.Put([]byte(o))
 	}
 	for _, t := range source.HiveTypes(r.Log) {
+		if !all {
+			t = r.used(t)
+		}
 		d.Put([]byte("partition column " + t))
 	}
 	sum, _ := d.Sum()
 	return sum
+}
+
+// used returns a column with its type, as "dt:date", without the type if that is not used.
+func (r *Run) used(column string) string {
+	if i := strings.LastIndexByte(column, ':') + 1; r != nil && r.Uses != nil && !r.Uses(column[:i-1]) {
+		return column[:i]
+	}
+	return column
 }
 
 // ids returns the digest of the IDs and filters.

@@ -104,7 +104,7 @@ func (c *comparison) compare(ctx context.Context) error {
 }
 
 // recipes returns an error if the outputs in the directory were made with other options, or,
-// where outputs depend on all inputs, with other IDs. Outputs made with the same options can be
+// where outputs depend on all inputs and are not to be made again, with other IDs. Outputs made with the same options can be
 // kept: see input.
 func (c *comparison) recipes() error {
 	d, s := c.dir, c.state
@@ -116,7 +116,7 @@ func (c *comparison) recipes() error {
 	for i := range s.Inputs {
 		e := &s.Inputs[i]
 		switch r := s.recipe(e); {
-		case r.sameOptions(&d.Recipe) && (r.IDs == d.Recipe.IDs || !d.Recipe.Whole):
+		case r.sameOptions(&d.Recipe) && (r.IDs == d.Recipe.IDs || !d.Recipe.Whole || d.IDsChanged == IDsRerun && c.in.Len > 0):
 			ours = true
 		case foreign == nil:
 			foreign = e

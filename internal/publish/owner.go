@@ -46,7 +46,7 @@ type Owner struct {
 	InDir bool // the outputs are files of a directory, whose bytes do not depend on the worker
 	Shard uint32
 	Of    uint32   // workers that write into the directory; 0 or 1: one
-	Hive  []string // columns that come from the inputs' paths, as "dt:date"
+	Hive  []string // columns that come from the inputs' paths, as "dt:date", or "dt:" if the type is not used
 	Force bool     // replace what other runs have written
 	// Marker returns the mark of the run that wrote a file, see [Owner.Mark]. It is empty for
 	// files that are not outputs. table is false if the file cannot be read as a table. The
@@ -117,7 +117,7 @@ func (o *Owner) CheckTypes(name string, was []string) error {
 	for _, now := range o.Hive {
 		at := strings.LastIndexByte(now, ':')
 		for _, before := range was {
-			if i := strings.LastIndexByte(before, ':'); i < 0 || before[:i] != now[:at] || before == now {
+			if i := strings.LastIndexByte(before, ':'); i < 0 || before[:i] != now[:at] || before == now || now[at:] == ":" {
 				continue
 			}
 			e := faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: name, Column: now[:at]}, "type of name=value directories", before[at+1:]+", with which the output was written", now[at+1:])).

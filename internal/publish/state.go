@@ -30,6 +30,7 @@ type State struct {
 // directory as if one run had written them.
 type Recipe struct {
 	Options string   `json:"options"`          // digest of the options, hexadecimal
+	Before  string   `json:"before,omitempty"` // what earlier versions have in its place
 	IDs     string   `json:"ids"`              // digest of the IDs or filters, hexadecimal
 	Result  string   `json:"result,omitempty"` // what the rows are: candidates or exact
 	Filter  string   `json:"filter,omitempty"` // digest of the filter, hexadecimal
@@ -89,7 +90,9 @@ type File struct {
 // same reports whether two recipes do the same, with the same IDs or filters.
 func (r *Recipe) same(o *Recipe) bool { return r.sameOptions(o) && r.IDs == o.IDs }
 
-func (r *Recipe) sameOptions(o *Recipe) bool { return r.Options == o.Options }
+func (r *Recipe) sameOptions(o *Recipe) bool {
+	return r.Options == o.Options || r.Before != o.Before && (r.Options == o.Before || r.Before == o.Options)
+}
 
 // entry returns the entry of an input, or nil.
 func (s *State) entry(input string) *Entry {
@@ -123,6 +126,24 @@ func (s *State) twice() (one, other string) {
 
 // recipe returns the recipe of an entry.
 func (s *State) recipe(e *Entry) *Recipe { return &s.Recipes[e.Recipe] }
+
+// HiveTypes returns the columns that came from the inputs' paths, as "dt:date".
+func (d *Dir) HiveTypes(ctx context.Context) []string {
+	s, err := d.state(ctx)
+	if err != nil || len(s.Recipes) == 0 {
+		return nil
+	}
+	return s.Recipes[0].Hive
+}
+
+// state returns the state of the directory.
+func (d *Dir) state(ctx context.Context) (*State, error) {
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil {
+		return nil, err
+	}
+	return l.state(ctx)
+}
 
 // without returns a state without some entries and the files that only they have.
 func (s *State) without(gone map[string]bool) *State {
@@ -234,11 +255,7 @@ type Recorded struct {
 // Recorded returns the figures of a run over these inputs. It returns nil if the state lacks one
 // of them.
 func (d *Dir) Recorded(ctx context.Context, in Inputs) (*Recorded, error) {
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
-		return nil, err
-	}
-	s, err := l.state(ctx)
+	s, err := d.state(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 // Package scalar parses single values from text: CSV cells, or strings that are
-// cast. Nothing is rounded (except fractions of floats), trimmed or guessed: each
-// function returns false for any other text.
+// cast. Nothing is rounded (except fractions of floats) or guessed: each function returns false
+// for any other text. Only blanks around numbers, dates and times do not count, as in other
+// readers of CSV.
 package scalar
 
 import (
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"time"
 )
+
+// Trim removes spaces and tabs around a value.
+func Trim(s string) string { return strings.Trim(s, " \t") }
 
 // Bool parses true or false in any case.
 func Bool(s string) (v, ok bool) {
@@ -26,6 +30,7 @@ func Float(s string, bits int) (f float64, ok bool) {
 	if strings.ContainsAny(s, "_xXpP") {
 		return 0, false
 	}
+	s = Trim(s)
 	f, err := strconv.ParseFloat(s, bits)
 	return f, err == nil && (f < 1<<24 && f > -1<<24 || f != f || sameInteger(s, f))
 }
@@ -43,7 +48,7 @@ func sameInteger(s string, f float64) bool {
 
 // Date parses YYYY-MM-DD to days since 1970-01-01.
 func Date(s string) (days int64, ok bool) {
-	t, err := time.Parse(time.DateOnly, s)
+	t, err := time.Parse(time.DateOnly, Trim(s))
 	return t.Unix() / 86400, err == nil // midnight, so there is no remainder
 }
 
@@ -70,6 +75,7 @@ func Timestamp(s string, zoned bool) (sec int64, nanos uint32, ok bool) {
 // reports, it is UTC.
 func Moment(s string) (sec int64, nanos uint32, zoned, ok bool) {
 	const day = len("2024-05-01T")
+	s = Trim(s)
 	if len(s) < day {
 		days, ok := Date(s)
 		return days * 86400, 0, false, ok
@@ -100,7 +106,7 @@ func withSeconds(s string) string {
 // Time parses HH:MM or HH:MM:SS, and up to nine fractional digits, to nanoseconds since
 // midnight.
 func Time(s string) (nanos int64, ok bool) {
-	s = withSeconds(s)
+	s = withSeconds(Trim(s))
 	t, err := time.Parse("15:04:05", s)
 	if err != nil || !exactFraction(s, 0) {
 		return 0, false
@@ -167,7 +173,7 @@ func Decimal(s string, precision, scale int) (n *big.Int, ok bool) {
 // SplitDecimal splits a decimal, with or without an exponent, into its digits, without zeros at either end, and
 // the power of ten to multiply them by.
 func SplitDecimal(s string) (digits string, exp int64, negative, ok bool) {
-	if s, negative = strings.CutPrefix(s, "-"); !negative {
+	if s, negative = strings.CutPrefix(Trim(s), "-"); !negative {
 		s = strings.TrimPrefix(s, "+")
 	}
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

@@ -52,6 +52,8 @@ type OpenOptions struct {
 // Opening is [OpenOptions] with what joins and the command set beside them.
 type Opening struct {
 	OpenOptions
+	// HiveKept, if not nil, returns types that columns had before; they stay if all values fit.
+	HiveKept func(context.Context) []string
 	// Note, if not nil, receives what is remarkable about the names: files that several of
 	// them stand for, hard links, patterns of Exclude that leave out nothing.
 	Note func(fault.Text)

@@ -84,7 +84,11 @@ func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.
 			}
 		}
 	}
-	columns, err := hive.Infer(files, given)
+	var kept []hive.Column
+	if o.HiveKept != nil && len(files) > 0 && len(files[0].Parts) > 0 {
+		kept, _ = hive.ParseTypes(strings.Join(o.HiveKept(ctx), ",")) // a name that this does not read has none
+	}
+	columns, err := hive.Infer(files, given, kept...)
 	if err != nil && o.strays(ctx, lists) {
 		return nil, nil // which find reports
 	}

@@ -114,6 +114,9 @@ func (t *Rows) begin(format Format, delimiter byte, column string, guessed bool)
 		e.Hint = fault.Text(strings.ReplaceAll(string(e.Hint), "{TextFormat", "{Format"))
 	}
 	t.header, l.kept = l.kept, nil
+	if r, ok := t.rows.(*csvRows); ok {
+		t.header = append(r.sep, t.header...)
+	}
 	return err
 }
 

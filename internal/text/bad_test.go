@@ -114,7 +114,7 @@ func TestNotSkipped(t *testing.T) {
 		{"UTF-16", "a.txt", "\x001\x00\n", fault.ErrUnsupported, "UTF-16"},
 		{"a name that is not UTF-8", "a.csv", "n,\xff\n1,a\n2,b\n", fault.ErrCorrupt, "line 1: corrupt: the name of column 2"},
 		{"half a surrogate pair", "a.txt", "\xFE\xFF\x001\x00\n\xD8\x00\x00\n", fault.ErrCorrupt, "line 2: corrupt: half a surrogate pair of utf-16be"},
-		{"binary data", "a.txt", "1\n\x00\n", fault.ErrUnsupported, "binary data"},
+		{"binary data", "a.txt", "1\n\x00\x01\n", fault.ErrUnsupported, "binary data"},
 		{"no gzip", "a.txt.gz", "1\n", fault.ErrCorrupt, "gzip"},
 		{"half of gzip", "a.txt.gz", gz("1\n2\n")[:20], fault.ErrCorrupt, "a.txt.gz"},
 		{"junk behind zstd", "a.txt.zst", zst("1\n2\n") + "xxxx", fault.ErrCorrupt, "a.txt.zst"},

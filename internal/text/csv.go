@@ -77,6 +77,7 @@ type csvRows struct {
 	l *lines
 	header
 	by      byte     // the delimiter
+	sep     []byte   // the line before the names that has the delimiter
 	heading bool     // the row has the names
 	first   int      // line on which the row starts
 	row     [][]byte // the row's fields
@@ -88,6 +89,9 @@ type csvRows struct {
 
 func newCSV(l *lines, o *Options) (*csvRows, error) {
 	r := &csvRows{l: l, by: o.delimiter(), heading: !o.NoHeader}
+	if err := r.separator(o); err != nil {
+		return nil, err
+	}
 	err := r.begin(l, o, func() ([][]byte, int, error) {
 		err := r.read(maxNames)
 		return r.row, r.first, err
@@ -98,6 +102,23 @@ func newCSV(l *lines, o *Options) (*csvRows, error) {
 
 // delimiter returns the delimiter of CSV.
 func (o *Options) delimiter() byte { return cmp.Or(o.Delimiter, ',') }
+
+// separator takes the delimiter from a first line such as sep=; of Excel, unless it is given.
+func (r *csvRows) separator(o *Options) error {
+	l := r.l
+	for len(l.buf)-l.from < len("\"sep=;\"\r\n") && l.err == nil && bytes.IndexByte(l.buf[l.from:], '\n') < 0 {
+		l.fill()
+	}
+	line, _, _ := bytes.Cut(l.buf[l.from:], []byte("\n"))
+	line = bytes.Trim(line, "\"\r")
+	if len(line) != len("sep=;") || !bytes.EqualFold(line[:4], []byte("sep=")) {
+		return nil
+	}
+	r.by = cmp.Or(o.Delimiter, line[4])
+	line, err := l.read()
+	r.sep = append(bytes.Clone(line), l.end...)
+	return err
+}
 
 func (r *csvRows) value(c int) ([]byte, bool) { return r.field(r.row, c) }
 func (r *csvRows) confined() bool             { return r.first == r.l.at.Line }

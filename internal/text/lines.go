@@ -20,7 +20,10 @@ type lines struct {
 	// budget is the memory budget if max was derived from it, else 0.
 	budget int64
 	off    int64  // position of buf in the text
-	look   int    // number of bytes still to be checked for NUL
+	look   int    // number of bytes still to be checked for binary data, of which
+	odd    bool   // one is a control character other than white space and NUL
+	nul    bool   // one is NUL
+	nuls   int    // NULs are the last ones
 	end    string // end of the last line read: LF, CR LF, or nothing
 	buf    []byte // text read so far
 	from   int    // start of the next line in buf
@@ -47,7 +50,7 @@ func linesOf(s *stream, max int) *lines {
 }
 
 // newLines returns the lines of a stream, without a byte order mark. If look is
-// set, a NUL in the first 64 KiB is an error.
+// set, binary data in the first 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
 	l := linesOf(s, max)
 	for len(l.buf) < 4 && l.err == nil && bytes.IndexByte(l.buf, '\n') < 0 {
@@ -72,18 +75,30 @@ func newLines(s *stream, max int, look bool) (*lines, error) {
 	return l, nil
 }
 
-// lookAt checks newly read text for NUL.
+// maxNULs is the number of NULs that are found together only in binary data, as in archives and
+// in files that a crash has cut.
+const maxNULs = 32
+
+// lookAt checks newly read text for binary data: many NULs together, or NULs and other control
+// characters. A NUL by itself is part of a key.
 func (l *lines) lookAt(text []byte) {
 	text = text[:min(len(text), l.look)]
 	l.look -= len(text)
-	if len(text) > 0 && bytes.IndexByte(text, 0) >= 0 {
-		l.buf, l.seen = l.buf[:l.from], l.from
-		l.err = faults.Of(cause.LooksLike, faults.Unsupported(l.s.at, "binary data, not text")).
-			WithHint("if it is compressed, take the compression off; only gzip and zstd are read")
+	for _, c := range text {
+		if l.nuls++; c > 0 {
+			l.nuls = 0
+		}
+		l.nul, l.odd = l.nul || c == 0, l.odd || c > 0 && c < '\t' || c > '\r' && c < ' '
+		if l.nul && l.odd || l.nuls == maxNULs {
+			l.buf, l.seen = l.buf[:l.from], l.from
+			l.err = faults.Of(cause.LooksLike, faults.Unsupported(l.s.at, "binary data, not text")).
+				WithHint("if it is compressed, take the compression off; only gzip and zstd are read")
+			return
+		}
 	}
 }
 
-// lookAhead reads what is still to be checked for NUL. The first range may end before
+// lookAhead reads what is still to be checked. The first range may end before
 // that, and its rows would be read although the input as a whole is refused.
 func (l *lines) lookAhead() error {
 	for l.look > 0 && l.err == nil && len(l.buf) < cap(l.buf) {

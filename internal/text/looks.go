@@ -124,7 +124,7 @@ func (h head) explain(parses func(string) bool) (what, hint fault.Text) {
 }
 
 // unmarked returns the encoding if text is UTF-16 without a byte order mark, that is,
-// if every other byte at its start is NUL.
+// if most characters at its start have NUL as the same one of their two bytes.
 func unmarked(text []byte) string {
 	text = text[:min(len(text), 64)&^1]
 	if len(text) < 4 {
@@ -137,9 +137,9 @@ func unmarked(text []byte) string {
 		}
 	}
 	switch half := len(text) / 2; {
-	case nul[1] == half && nul[0] == 0:
+	case nul[1] > half/2 && nul[0] == 0:
 		return "UTF-16LE"
-	case nul[0] == half && nul[1] == 0:
+	case nul[0] > half/2 && nul[1] == 0:
 		return "UTF-16BE"
 	}
 	return ""

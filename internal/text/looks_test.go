@@ -39,6 +39,7 @@ func TestLooks(t *testing.T) {
 		{"an array of objects", "[{\"user_id\": 7},\n{\"user_id\": 57}]\n", nil, []string{"JSON array", "jq"}},
 		{"a long array", "[" + strings.Repeat("7, ", 3000) + "57]", nil, []string{"JSON array", "jq"}},
 		{"UTF-16 without", "7\x008\x00\n\x009\x00", nil, []string{"unsupported", "UTF-16LE", "Encoding utf-16le"}},
+		{"UTF-16 without, not only ASCII", "7\x00\x22\x21\n\x009\x00", nil, []string{"unsupported", "UTF-16LE"}},
 		{"UTF-16, the other order", "\x007\x008\x00\n\x009", nil, []string{"UTF-16BE"}},
 		{"another header", "uid,name\n7,a\n57,b\n", number, []string{"line 1", "want int64", "looks like a CSV header", "TextFormat csv"}},
 		{"another header of one column", "uid\n7\n", number, []string{"looks like a CSV header", "(TextFormat csv)"}},

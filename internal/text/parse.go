@@ -3,8 +3,6 @@ package text
 import (
 	"math"
 	"math/big"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -54,42 +52,23 @@ func parserOf(dt arrow.DataType) (parser, bool) {
 
 // integers maps integer types to their parsers.
 var integers = map[arrow.Type]parser{
-	arrow.INT8:   signed[int8](8),
-	arrow.INT16:  signed[int16](16),
-	arrow.INT32:  signed[int32](32),
-	arrow.INT64:  signed[int64](64),
-	arrow.UINT8:  unsigned[uint8](8),
-	arrow.UINT16: unsigned[uint16](16),
-	arrow.UINT32: unsigned[uint32](32),
-	arrow.UINT64: unsigned[uint64](64),
+	arrow.INT8:   integer[int8](Signed, 8),
+	arrow.INT16:  integer[int16](Signed, 16),
+	arrow.INT32:  integer[int32](Signed, 32),
+	arrow.INT64:  integer[int64](Signed, 64),
+	arrow.UINT8:  integer[uint8](Unsigned, 8),
+	arrow.UINT16: integer[uint16](Unsigned, 16),
+	arrow.UINT32: integer[uint32](Unsigned, 32),
+	arrow.UINT64: integer[uint64](Unsigned, 64),
 }
 
-// appender is the common method of builders of numbers.
-type appender[T any] interface{ Append(T) }
-
-func signed[T int8 | int16 | int32 | int64](bits int) parser {
+func integer[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](k Kind, bits int) parser {
 	return func(b array.Builder, s string) bool {
-		n, err := strconv.ParseInt(s, 10, bits)
-		if err != nil {
-			return false
+		n, ok := parseInt([]byte(s), k == Signed, bits)
+		if ok {
+			b.(interface{ Append(T) }).Append(T(n))
 		}
-		b.(appender[T]).Append(T(n))
-		return true
-	}
-}
-
-func unsigned[T uint8 | uint16 | uint32 | uint64](bits int) parser {
-	return func(b array.Builder, s string) bool {
-		digits, negative := strings.CutPrefix(s, "-")
-		if !negative {
-			digits = strings.TrimPrefix(s, "+")
-		}
-		n, err := strconv.ParseUint(digits, 10, bits)
-		if err != nil || negative && n != 0 {
-			return false
-		}
-		b.(appender[T]).Append(T(n))
-		return true
+		return ok
 	}
 }
 

@@ -18,11 +18,11 @@
 //     Options.MaxLineBytes.
 //   - CSV and TSV start with a row of distinct, non-empty names, unless Options.NoHeader
 //     is set. Only the first field may have no name, as that of an index; it is no
-//     column. A row with another number of fields is an error. An empty field is NULL. CSV has the quotes of
+//     column. Before them, a line such as sep=; names the delimiter of CSV. A row with another number of fields is an error. An empty field is NULL. CSV has the quotes of
 //     RFC 4180; a quoted empty field is NULL too, and everything within quotes,
 //     including line ends, is kept unchanged. TSV has no quotes.
-//   - A NUL byte in the first 64 KiB of lines, CSV or TSV is an error: the input is
-//     not text.
+//   - Lines, CSV or TSV with many NUL bytes together, or with NUL and other control
+//     characters, in the first 64 KiB are an error: the input is not text.
 //   - Lines have one column, "id" or Options.Column, and no header. A whole line is
 //     the ID, including blanks.
 //   - NDJSON has one object per line. Columns are the keys of the first 1,000
@@ -280,7 +280,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	in.columns = append([]string{}, p.rows.columns()...) // it was nil before
 	switch r := p.rows.(type) {
 	case *csvRows:
-		in.header = r.header
+		in.header, in.opts.Delimiter = r.header, r.by
 	case *tsv:
 		in.header = r.header
 	}

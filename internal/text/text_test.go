@@ -93,6 +93,10 @@ func TestRows(t *testing.T) {
 		{"CR LF", "a.csv", "id,n\r\n1,x\r\n", "[[1 x]]"},
 		{"byte order mark", "a.csv", "\xEF\xBB\xBFid\n1\n", "[[1]]"},
 		{"quotes", "a.csv", "id,n\n\"a,\"\"b\",\"x\ny\"\n", "[[a,\"b x\ny]]"},
+		{"Excel's delimiter", "a.csv", "sep=;\r\nid;n\r\n\"a;b\";1,5\r\n", "[[a;b 1,5]]"},
+		{"Excel's delimiter in quotes", "a.csv", "\xEF\xBB\xBF\"SEP=\t\"\nid\tn\na,b\t1\n", "[[a,b 1]]"},
+		{"no delimiter", "a.csv", "sep=;x,n\na,b\n", "[[a b]]"},
+		{"NUL is a byte", "a.csv", "id\na\x00b\n\x00\n", "[[a\x00b] [\x00]]"},
 		{"empty is NULL", "a.csv", "id,n\n,\"\"\nx,\n", "[[∅ ∅] [x ∅]]"},
 		{"empty lines", "a.csv", "\nid,n\n\n1,2\n\n\n", "[[1 2]]"},
 		{"CR LF in quotes stays", "a.csv", "id,n\r\n\"a\r\nb\",\"\r\"\r\n\"\n\r\n\r\r\n\",2", "[[a\r\nb \r] [\n\r\n\r\r\n 2]]"},
@@ -186,9 +190,9 @@ func TestRefused(t *testing.T) {
 		{"half a pair in a key", "a.jsonl", `{"\ud800":1}`, fault.ErrCorrupt, "surrogate"},
 		{"not UTF-8", "a.jsonl", "{\"a\":\"\xff\"}", fault.ErrCorrupt, "UTF-8"},
 		{"UTF-32", "a.csv", "\xFF\xFE\x00\x00i\x00\x00\x00", fault.ErrUnsupported, "UTF-32"},
-		{"binary lines", "a.txt", "BZh91AY\n\x00\n", fault.ErrUnsupported, "binary data, not text"},
-		{"binary CSV", "a.csv", "a\n\"x\x00\"\n", fault.ErrUnsupported, "binary data"},
-		{"binary TSV", "a.tsv", "a\n" + strings.Repeat("x\n", 30000) + "\x00\n", fault.ErrUnsupported, "binary data"},
+		{"binary lines", "a.txt", "BZh91AY\n\x00\x01\n", fault.ErrUnsupported, "binary data, not text"},
+		{"binary CSV", "a.csv", "a\n\"x\x00\x1F\"\n", fault.ErrUnsupported, "binary data"},
+		{"binary TSV", "a.tsv", "a\n" + strings.Repeat("x\n", 30000) + "\x02\x00\n", fault.ErrUnsupported, "binary data"},
 		{"unknown name", "ids.dat", "1", fault.ErrUnsupported, ".csv"},
 		{"not compressed", "a.csv.gz", "a\n1\n", fault.ErrCorrupt, "not gzip"},
 		{"not compressed", "a.csv.zst", "", fault.ErrCorrupt, "not zstd"},
@@ -399,13 +403,18 @@ func TestWithTypes(t *testing.T) {
 	}
 }
 
-// A NUL in the first 64 KiB is found, however the bytes arrive.
+// NUL beside another control character, or 32 NULs, in the first 64 KiB are found, however the
+// bytes arrive. A NUL in a key is a byte like others.
 func TestBinary(t *testing.T) {
 	for _, c := range []struct {
-		at  int // position of the NUL
-		bad bool
-	}{{0, true}, {1, true}, {4, true}, {readSize - 1, true}, {readSize, false}, {readSize + 100, false}} {
-		text := strings.Repeat("x\n", c.at/2) + "y"[:c.at%2] + "\x00\n"
+		at   int // position of the NUL
+		text string
+		bad  bool
+	}{
+		{0, "\x00\x01", true}, {1, "\x1F\x00", true}, {4, "\x00x\n\b", true}, {readSize - 2, "\x00\x01", true}, {readSize - 1, "\x00\x01", false}, {readSize + 100, "\x00\x01", false},
+		{4, strings.Repeat("\x00", 32), true}, {4, strings.Repeat("\x00", 31), false}, {0, "a\x00b", false}, {6, "\x00", false}, {7, "a\x00\n\x00b\n\t\x00", false},
+	} {
+		text := strings.Repeat("x\n", c.at/2) + "y"[:c.at%2] + c.text + "\n"
 		open := func() (io.ReadCloser, error) {
 			return io.NopCloser(iotest.HalfReader(strings.NewReader(text))), nil
 		}
@@ -414,7 +423,7 @@ func TestBinary(t *testing.T) {
 			_, err = all(tab, nil)
 		}
 		if c.bad != errors.Is(err, fault.ErrUnsupported) || !c.bad && err != nil {
-			t.Errorf("NUL at %d: %v", c.at, err)
+			t.Errorf("%q at %d: %v", c.text, c.at, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -195,10 +196,13 @@ func (r *plainReader) put(v []byte) bool {
 	return ok
 }
 
-// parseInt returns the integer value of s, an optional sign and digits, in two's
-// complement. It returns false if it does not fit in bits.
+// parseInt returns the integer value of s, an optional sign and digits with blanks around
+// them, in two's complement. It returns false if it does not fit in bits.
 func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
 	negative := false
+	if n := len(s); n > 0 && (s[0] <= ' ' || s[n-1] <= ' ') {
+		s = []byte(scalar.Trim(string(s)))
+	}
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
 		negative, s = s[0] == '-', s[1:]
 	}

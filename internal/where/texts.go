@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -22,7 +23,7 @@ func parseFloat(s string, bits int) (float64, bool) {
 	if strings.ContainsAny(s, "_xXpP") {
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(s, bits)
+	f, err := strconv.ParseFloat(scalar.Trim(s), bits)
 	return f, err == nil
 }
 

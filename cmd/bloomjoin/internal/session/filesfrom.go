@@ -41,7 +41,8 @@ func (c *Session) FilesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) 
 		return names, nil, nil
 	}
 	for _, flag := range []string{"include", "exclude", "base", "hive-partitioning", "hive-types", "ids-format"} {
-		if cmd.Flags().Changed(flag) {
+		ofIDs := cmd.Flags().Lookup("ids") != nil && (flag == "ids-format" || strings.HasPrefix(flag, "hive") && len(list.Hive()) == 0)
+		if cmd.Flags().Changed(flag) && !ofIDs {
 			err := flags.Usagef("--files-from %s: --%s was decided when the inputs were listed (remove it, or give it to bloomjoin inputs)", o.FilesFrom, flag)
 			return nil, nil, errors.Join(err, list.Close())
 		}
