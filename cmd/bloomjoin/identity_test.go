@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +61,7 @@ var identities = map[string]struct {
 	flags []map[string]flagged
 }{
 	"scan": {"scan --filter one.bjf", []map[string]flagged{everyVerb, readers, writers, {
-		"hive-types": {args: "--hive-types dt:string", dir: true}, // join has it for a file
+		"hive-types": {args: "--hive-types dt:string", dir: true, done: true}, // nothing uses it; join has it for a file
 		"filter":     {args: "--filter two.bjf"}, "key": {args: "--key n"}, "normalize": {args: "--normalize lower"},
 		"cast-errors": {args: "--cast-errors null", base: "--key n::int32"},
 		"match":       {args: "--match n=two.bjf"}, "no-match": {args: "--no-match n=two.bjf"},
@@ -129,20 +131,7 @@ func checkFlag(t *testing.T, verb, run string, f flagged) {
 	if f.not != "" {
 		return
 	}
-	t.Chdir(t.TempDir())
-	col := func(name string, values any) sourcetest.Col { return sourcetest.Col{Name: name, Values: values} }
-	for i, name := range []string{"dt=2024-01-01/a", "dt=2024-01-02/b"} {
-		lo := int64(2 * i)
-		sourcetest.Write(t, filepath.Join("log", name+".parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator,
-			col("k", []int64{lo, lo + 1, 90}), col("n", []int64{lo, 90, 91}), col("s", []string{"a", "B", "c"})))
-	}
-	sourcetest.Put(t, "one.csv", "k\n1\n2\n90\n")
-	sourcetest.Put(t, "two.csv", "k\n1\n90\n")
-	for _, ids := range []string{"one", "two"} {
-		works(t, "", "build", "--quiet", "--key", "k", "--key-type", "int64", "--kind", "exact", "-o", ids+".bjf", ids+".csv")
-	}
-	works(t, "", "inputs", "--quiet", "-o", "list.jsonl", "log")
-	sourcetest.Put(t, "names.txt", "log\n")
+	flagFiles(t)
 	in, out := cmp.Or(f.in, "log"), map[string]string{"scan": "out.parquet", "join": "out.parquet", "build": "out.bjf", "inputs": "out.jsonl"}[verb]
 	if verb == "build" {
 		in = cmp.Or(f.in, "one.csv")
@@ -163,6 +152,74 @@ func checkFlag(t *testing.T, verb, run string, f flagged) {
 	if code == session.ExitUsage || done != f.done {
 		t.Errorf("%v: exit code %d, done %t, want %t: %s", again, code, done, f.done, all)
 	}
+}
+
+// Beside a list of inputs, a flag does what it does beside the inputs themselves, or was decided
+// when they were listed.
+func TestFlagsBesideList(t *testing.T) {
+	for verb, v := range identities {
+		if verb == "inputs" {
+			continue
+		}
+		flags := map[string]flagged{}
+		for _, more := range v.flags {
+			maps.Copy(flags, more)
+		}
+		for name, f := range flags {
+			if f.not != "" || name == "files-from" {
+				continue
+			}
+			decided := slices.Contains([]string{"include", "exclude", "base", "hive-partitioning", "hive-types"}, name) || name == "ids-format" && verb == "build"
+			t.Run(verb+"/"+name, func(t *testing.T) {
+				flagFiles(t)
+				in := cmp.Or(f.in, map[string]string{"build": "one.csv"}[verb], "log")
+				works(t, "", "inputs", "--quiet", "--text", "-o", "in.jsonl", in)
+				args := instead(instead(strings.Fields(v.run), strings.Fields(f.base)), strings.Fields(f.args))
+				out := map[bool]string{true: "/", false: ".out"}[f.dir]
+				_, said, code := called(t, "", append(args, "-o", "named"+out, in)...)
+				_, saidList, codeList := called(t, "", append(args, "-o", "listed"+out, "--files-from", "in.jsonl")...)
+				if decided {
+					if codeList != session.ExitUsage || !strings.Contains(saidList, "--"+name+" was decided when the inputs were listed") {
+						t.Errorf("%v beside a list: exit code %d: %s", args, codeList, saidList)
+					}
+					return
+				}
+				if named, listed := treeOf(t, "named"+out), treeOf(t, "listed"+out); code != codeList || !maps.Equal(named, listed) {
+					t.Errorf("%v: exit code %d, %d files: %s\nbeside a list: %d, %d files: %s", args, code, len(named), said, codeList, len(listed), saidList)
+				}
+			})
+		}
+	}
+}
+
+// treeOf returns the bytes of a file, or of those in a directory.
+func treeOf(t *testing.T, root string) map[string]string {
+	all := map[string]string{}
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			all[strings.TrimPrefix(path, strings.TrimSuffix(root, "/"))] = string(read(t, path))
+		}
+		return nil // it may not be there
+	})
+	return all
+}
+
+// flagFiles writes the inputs of runs that are compared.
+func flagFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	col := func(name string, values any) sourcetest.Col { return sourcetest.Col{Name: name, Values: values} }
+	for i, name := range []string{"dt=2024-01-01/a", "dt=2024-01-02/b"} {
+		lo := int64(2 * i)
+		sourcetest.Write(t, filepath.Join("log", name+".parquet"), 40, sourcetest.Record(t, memory.DefaultAllocator,
+			col("k", []int64{lo, lo + 1, 90}), col("n", []int64{lo, 90, 91}), col("s", []string{"a", "B", "c"})))
+	}
+	sourcetest.Put(t, "one.csv", "k\n1\n2\n90\n")
+	sourcetest.Put(t, "two.csv", "k\n1\n90\n")
+	for _, ids := range []string{"one", "two"} {
+		works(t, "", "build", "--quiet", "--key", "k", "--key-type", "int64", "--kind", "exact", "-o", ids+".bjf", ids+".csv")
+	}
+	works(t, "", "inputs", "--quiet", "-o", "list.jsonl", "log")
+	sourcetest.Put(t, "names.txt", "log\n")
 }
 
 // instead returns arguments with others, which replace those of the same flags.
