@@ -185,7 +185,10 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 		o.logs = o.Run.outputs()
 	}
 	owner := &publish.Owner{
-		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: each.Slice(source.HiveTypes(o.logs), o.Run.used), InDir: o.IsDir(ctx),
+		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: source.HiveTypes(o.logs), InDir: o.IsDir(ctx),
+	}
+	if owner.InDir {
+		owner.Hive = each.Slice(owner.Hive, o.Run.used)
 	}
 	if o.Run == nil && !owner.InDir && o.Require != (dataset.Require{}) { // the command checks the figures itself
 		return fmt.Errorf("Output.Require: it is about all inputs and workers of a directory, and %s is a file (check the figures of the scan, or set Options.Require of a join)", o.Name)

@@ -264,13 +264,18 @@ def growth(t):
         t.run(*args, "-o", out, log)
         (log / later).mkdir()
         shutil.copy(log / first[0] / "part.parquet", log / later / "part.parquet")
-        for to in (file, out):
-            r = t.run(*args, "-o", to, log, want=1)
-            t.ok(f"{later}, {'OUT/' if to == out else 'a file'}", all(w in r.text for w in (f"--hive-types {name}:{kind}", kind, other)), r)
-        r = t.run(*args, "--force", "-o", out, log / later, want=1)
-        t.ok(f"{later} alone", f"--hive-types {name}:{kind}" in r.text, r)
-        r = t.run(*args, "--hive-types", f"{name}:{kind}", "-o", file, log, "--force", want=None)
+        r = t.run(*args, "-o", file, log, want=1)
+        t.ok(f"{later}, a file", all(w in r.text for w in (f"--hive-types {name}:{kind}", kind, other)), r)
+        t.run(*args, "-o", out, log)  # nothing uses the type
+        rows = [pq.read_table(f"{out}{d}/part.parquet").num_rows for d in (first[0], later)]
+        t.ok(f"{later}, OUT/", rows[0] == rows[1] > 0, rows)
+        t.ok(f"{later} alone", "already done" in t.run(*args, "-o", out, log / later).text)
         fits = later.endswith("08")
+        where = [*args, "--where", f"{name} IS NOT NULL", "-o", str(t.path("where")) + "/"]
+        t.run(*where, log / first[0])
+        r = t.run(*where, log, want=None)
+        t.ok(f"{later}, used", r.code == (0 if fits else 1) and (fits or f"--hive-types {name}:{kind}" in r.text), r)
+        r = t.run(*args, "--hive-types", f"{name}:{kind}", "-o", file, log, "--force", want=None)
         t.equal(f"{later} as {kind}", r.code, 0 if fits else 1)
         if not fits:
             t.ok(f"{later} is named", later in r.text and "--hive-types" in r.text, r)

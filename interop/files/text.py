@@ -25,6 +25,7 @@ CSV = {
     "CR": b"id,name\r1,a\r2,b\r",
     "CR, no end": b"id,name\r1,a\r\r2,b",
     "CR in quotes": b'id,name\r1,"a\rb"\r"2\r","\r"\r3,c\r',
+    "NUL": b"id,name\na\x00b,x\n\x00,y\na,\x00\n",
     "no ASCII": "id,name\né,日本\n\U0001f600,ß\n".encode(),
 }  # fmt: skip
 
@@ -77,6 +78,32 @@ def csv(t):
             " nullstr='')"
         )
         check(t, f"{name}, DuckDB", path, [r[0] for r in rows])
+
+
+def blanks(t):
+    """Blanks around numbers and dates do not count where pyarrow and DuckDB leave them out, but do in text."""
+    for typ, arrow, texts in [
+        ("bigint", pa.int64(), [" 5", "-6 ", "\t7 \t"]),
+        ("double", pa.float64(), [" 1.5", "2.5 ", "\t-3.5"]),
+        ("decimal(9,2)", pa.decimal128(9, 2), [" 1.50", "2 ", "\t-3.5 "]),
+        ("date", pa.date32(), [" 2024-05-01", "2024-05-02 "]),
+    ]:
+        path = t.path("ids.csv")
+        path.write_text("id,name\n" + "".join(f"{x},n\n" for x in texts))
+        want = pc.read_csv(path, convert_options=pc.ConvertOptions(column_types={"id": arrow}))["id"]
+        rows = tables.sql(f"select id from read_csv('{path}', header=true, columns={{'id': '{typ}', 'name': 'varchar'}})")
+        t.equal(f"{typ}: DuckDB is pyarrow", [r[0] for r in rows], want.to_pylist())
+        t.equal(f"{typ}: keys", found(t, path, want), want.to_pylist())
+        padded = pa.table({"id": texts})
+        log = tables.write(padded, t.path("padded.parquet"))
+        ids = tables.write(pa.table({"k": want}), t.path("typed.parquet"))
+        r = t.run("join", "--ids", ids, "--on", f"id::{typ.replace('bigint', 'int64')}=k", "--count", log)
+        t.equal(f"{typ}: casts", int(r.out), len(texts))
+    path.write_text("id\n 5\n")
+    t.equal("text", found(t, path, pa.array(["5", " 5", "5 "])), [" 5"])
+    path.write_text("id\n5 5\n")
+    log = tables.write(pa.table({"id": [55]}), t.path("ints.parquet"))
+    t.equal("a blank within", t.run("join", "--ids", path, "--on", "id", "--count", log, want=None).code, 1)
 
 
 # Text, the encoding that pyarrow and Python call so, and the options of the tool.
@@ -180,6 +207,7 @@ def tsv(t):
 def ndjson(t):
     for name, data in {
         "strings": '{"id":"a"}\n{"id":"\\u00e9\\n\\ud83d\\ude00"}\r\n\n{"id":null}\n{"x":[1,{"y":"}"}]}\n{"id":"","x":null}'.encode(),
+        "NUL": b'{"id":"a\\u0000b"}\n{"id":"\\u0000"}\n',
         "key last": b' { "x" : {"id":"no"} , "id" : "yes" } \n{"id":"\\"\\\\\\/"}\n',
     }.items():
         path = t.path("ids.ndjson")
@@ -237,6 +265,7 @@ def run(t, _repository):
     t.group("text tsv", tsv)
     t.group("text ndjson", ndjson)
     t.group("text packed", packed)
+    t.group("text blanks", blanks)
     t.group("text encodings", encodings)
     t.group("text not UTF-8", strict_utf8)
     t.group("text CR", cr)

@@ -50,6 +50,8 @@ def text(s, to):
     """A text as a value of a type, or MISFIT."""
     if to in ("string", "binary"):
         return s.encode()
+    if to not in ("boolean", "uuid") and not to.startswith("fixed"):
+        s = s.strip(" \t")  # as DuckDB does
     if "int" in to:
         return number(F(int(s)), to) if re.fullmatch("0|-?[1-9][0-9]*", s) and s.isascii() else MISFIT
     if to.startswith("decimal"):
