@@ -50,6 +50,7 @@ var dedupFlagTable = map[string]dedupFlag{
 	"expect":      {"200", refused, done, refused, ""},
 	"rate":        {"1", refused, done, refused, "expect"},
 	"fpr":         {"0.01", refused, done, refused, ""},
+	"delimiter":   {";", refused, usage, usage, ""}, // of text
 	"format":      {"csv", refused, usage, usage, ""},
 	"exact":       {"true", usage, done, refused, "approximate"},
 	"approximate": {"true", goesOn, refused, done, ""},

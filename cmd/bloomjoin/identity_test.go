@@ -175,7 +175,10 @@ func TestFlagsBesideList(t *testing.T) {
 				in := cmp.Or(f.in, map[string]string{"build": "one.csv"}[verb], "log")
 				works(t, "", "inputs", "--quiet", "--text", "-o", "in.jsonl", in)
 				args := instead(instead(strings.Fields(v.run), strings.Fields(f.base)), strings.Fields(f.args))
-				out := map[bool]string{true: "/", false: ".out"}[f.dir]
+				out := map[string]string{"build": ".bjf"}[verb]
+				if out = cmp.Or(out, ".parquet"); f.dir {
+					out = "/"
+				}
 				_, said, code := called(t, "", append(args, "-o", "named"+out, in)...)
 				_, saidList, codeList := called(t, "", append(args, "-o", "listed"+out, "--files-from", "in.jsonl")...)
 				if decided {
