@@ -138,6 +138,30 @@ func (w turningWriter) CommitOver(replace bool, over string) (identity string, s
 	return objects.CommitOver(w.Writer, replace, over)
 }
 
+func (s *turning) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
+	w, seal, err := s.Memory.Stage(ctx, name)
+	return w, func() (string, string, func() error, error) {
+		if err := s.turn("stage " + name); err != nil {
+			return "", "", nil, err
+		}
+		return seal()
+	}, err
+}
+
+func (s *turning) Publish(ctx context.Context, name, token string) (string, func() error, error) {
+	if err := s.turn("publish " + name + " " + token); err != nil {
+		return "", nil, err
+	}
+	return s.Memory.Publish(ctx, name, token)
+}
+
+func (s *turning) Discard(ctx context.Context, name, token string) error {
+	if err := s.turn("discard " + name + " " + token); err != nil {
+		return err
+	}
+	return s.Memory.Discard(ctx, name, token)
+}
+
 // story returns the requests that were made, for a failure.
 func (u *turns) story() string { return strings.Join(u.log, "\n") }
 
@@ -340,11 +364,11 @@ func TestTwoPlans(t *testing.T) {
 		t.Error(err)
 	}
 	b.Task.Inputs = 1
-	if err := d.agree(a, b); !errors.Is(err, errMissing) {
+	if err := d.agree(a, b); !errors.Is(err, storage.ErrAgain) {
 		t.Error(err)
 	}
 	b.Run = "s"
-	if err := d.agree(a, b); err == nil || errors.Is(err, errMissing) {
+	if err := d.agree(a, b); err == nil || errors.Is(err, storage.ErrAgain) {
 		t.Error(err)
 	}
 }

@@ -89,7 +89,7 @@ func TestPartsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := up.complete(t.Context(), anyVersion); err != nil {
+	if _, err := up.complete(t.Context(), anyVersion); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(f.objects["a"].body); got != "012" {
