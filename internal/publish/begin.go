@@ -239,7 +239,7 @@ func (l *listing) dropPart(ctx context.Context, p *partName) error {
 	if err != nil || part == nil {
 		return err
 	}
-	if err := l.dir.removeManifest(ctx, p.name); err != nil {
+	if err := l.dir.removePart(ctx, p); err != nil {
 		return err
 	}
 	for _, f := range part.Files {

@@ -365,22 +365,42 @@ func (d *Dir) newest(ctx context.Context, written *State, p *Part) error {
 	return errors.Join(d.removeManifest(ctx, stateName(written.Generation)), errLost)
 }
 
-// forget removes the parts of a committed run, and its plan.
+// forget removes the parts of a committed run, and its plan, and writes the copy of the state.
 func (d *Dir) forget(ctx context.Context, parts []*Part) error {
+	l, err := d.settled(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.copyState(ctx, s); err != nil {
+		return err
+	}
 	if of := parts[0].Of; of > 1 {
 		if err := d.removeManifest(ctx, planName(parts[0].Run, of)); err != nil {
 			return err
 		}
 	}
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
-		return err
-	}
+	staged := map[string]bool{}
 	for _, p := range parts {
-		if !slices.ContainsFunc(l.parts, func(q *partName) bool { return q.name == p.name }) {
-			continue
+		for _, f := range p.Files {
+			staged[f.Staged] = true
 		}
-		if err := d.removeManifest(ctx, p.name); err != nil {
+	}
+	for _, p := range l.of(parts[0].Run[:digits], parts[0].Of) {
+		part, err := l.load(ctx, p)
+		switch {
+		case err != nil:
+			return err
+		case part == nil:
+		case slices.ContainsFunc(part.Files, func(f File) bool { return !staged[f.Staged] }): // of another attempt
+			err = l.dropPart(ctx, p)
+		default:
+			err = d.removePart(ctx, p)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -166,6 +166,7 @@ func (l *listing) manifests(ctx context.Context) error {
 			l.plans = append(l.plans, obj.Rel)
 		default:
 			if p := parsePartName(obj.Rel); p != nil {
+				p.identity = obj.Identity
 				l.parts = append(l.parts, p)
 			}
 		}

@@ -60,6 +60,8 @@ type partName struct {
 	shard uint32
 	of    uint32
 	part  *Part // nil: not read yet
+	// identity is that of the part as it was listed; another attempt may create it again.
+	identity string
 }
 
 // Task is what the workers of a run do together. They agree on it: the first one
@@ -415,6 +417,11 @@ func lines(b []byte) []byte {
 // remove deletes a file of the directory, if it is there.
 func (d *Dir) remove(ctx context.Context, name string) error {
 	return d.removeObject(ctx, storage.Object{Name: d.path(name)})
+}
+
+// removePart deletes a part as it was listed, if it is there.
+func (d *Dir) removePart(ctx context.Context, p *partName) error {
+	return d.removeObject(ctx, storage.Object{Name: d.manifest(p.name), Identity: p.identity})
 }
 
 // removeManifest deletes a file of the directory of manifests, if it is there.
