@@ -95,10 +95,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 
 // sweep removes what killed processes have left in the directory and beside it.
 func (d *Dir) sweep(ctx context.Context) error {
-	if err := objects.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/"); err != nil {
-		return err
-	}
-	return objects.SweepStaged(ctx, d.Store, d.Name, func() (map[string]bool, error) {
+	err := objects.SweepStaged(ctx, d.Store, d.Name, func() (map[string]bool, error) {
 		l := &listing{dir: d}
 		if err := l.manifests(ctx); err != nil {
 			return nil, err
@@ -125,6 +122,10 @@ func (d *Dir) sweep(ctx context.Context) error {
 		}
 		return tokens, nil
 	})
+	if err != nil {
+		return err
+	}
+	return objects.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/")
 }
 
 // NoManifests returns the error of a directory without a place for its manifests.
@@ -207,7 +208,8 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 			return false, err
 		case part == nil:
 			return false, errLost
-		case r.dir.dead(s, part), r.of() > 1 && part.Task.Digest != planned:
+		case r.dir.dead(s, part), r.of() > 1 && part.Task.Digest != planned,
+			p.shard == r.dir.Shard && r.dir.present(l, s, part.Files) != nil: // what it has staged is gone
 			return false, cmp.Or(l.dropPart(ctx, p), errLost)
 		}
 		own = own || p.shard == r.dir.Shard

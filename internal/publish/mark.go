@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -46,6 +47,12 @@ func (d *Dir) markOnce(ctx context.Context, l *listing) (noSuccessReason string,
 		return "", false, err
 	}
 	markers := s.markers(busy, noSuccessReason == "" && l.newest > 0)
+	var empty []string
+	for name := range l.objects {
+		if _, known := markers[name]; !known && path.Base(name) == Success && l.alone(name) { // of a partition whose inputs are gone
+			markers[name], empty = false, append(empty, name)
+		}
+	}
 	for _, name := range inOrder(markers) {
 		_, is := l.objects[name]
 		want := markers[name]
@@ -62,7 +69,21 @@ func (d *Dir) markOnce(ctx context.Context, l *listing) (noSuccessReason string,
 		}
 		done = false
 	}
-	return noSuccessReason, done, nil
+	return noSuccessReason, done, d.removeDirs(ctx, empty)
+}
+
+// alone reports whether a marker is all that a name=value directory has.
+func (l *listing) alone(marker string) bool {
+	dir := path.Dir(marker)
+	if partitionOf(marker) != dir {
+		return false
+	}
+	for name := range l.objects {
+		if name != marker && strings.HasPrefix(name, dir+"/") {
+			return false
+		}
+	}
+	return true
 }
 
 // tidy removes what commits that were cut short have left, older generations, and what runs have
