@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -83,9 +84,9 @@ func (local) Discard(_ context.Context, name, token string) error {
 	return nil
 }
 
-// SweepStaged removes the staged files below a directory whose processes have ended on this
-// machine, unless kept, which is asked afterwards, has their token.
-func (local) SweepStaged(ctx context.Context, dir string, kept func() (map[string]bool, error)) error {
+// SweepStaged is Sweep, and removes the staged files below a directory whose processes have ended
+// on this machine, unless kept, which is asked afterwards, has their token.
+func (l local) SweepStaged(ctx context.Context, dir string, kept func() (map[string]bool, error)) error {
 	if err := isLocal(dir); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (local) SweepStaged(ctx context.Context, dir string, kept func() (map[strin
 		return ctx.Err() // unreadable directories are skipped
 	})
 	if len(left) == 0 || ctx.Err() != nil {
-		return ctx.Err()
+		return l.Sweep(ctx, dir)
 	}
 	keep, err := kept()
 	for _, path := range left {
@@ -108,5 +109,5 @@ func (local) SweepStaged(ctx context.Context, dir string, kept func() (map[strin
 			_ = os.Remove(path) // a file that stays is not taken for data
 		}
 	}
-	return err
+	return cmp.Or(err, l.Sweep(ctx, dir))
 }
