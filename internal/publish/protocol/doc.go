@@ -1,0 +1,2 @@
+// Package protocol has a model.
+package protocol

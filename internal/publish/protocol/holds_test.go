@@ -1,0 +1,134 @@
+package protocol
+
+import "testing"
+
+// The kinds of storage.
+var (
+	s3       = store{name: "S3, outputs with a nonce", conditionalDelete: true}
+	s3ETags  = store{name: "S3, identities are of the content", conditionalDelete: true, etags: true}
+	s3Simple = store{name: "S3 without conditional deletes"}
+	s3Old    = store{name: "S3 without conditional creates and deletes", noExclusive: true}
+	azure    = store{name: "Azure", conditionalDelete: true, blocks: true}
+	copying  = store{name: "GCS", conditionalDelete: true, copies: true}
+	stale    = store{name: "weak listings", conditionalDelete: true, weakList: true}
+	local    = store{name: "local"}
+)
+
+// single is a run of one worker over some inputs.
+func single(recipe, scope uint8) role { return role{recipe: recipe, of: 1, scope: scope} }
+
+// shared is a run of several workers over the inputs of the same number. Its roles follow each other.
+func shared(recipe, of uint8) (all []role) {
+	for i := range of {
+		all = append(all, role{recipe: recipe, worker: i, of: of, scope: 1<<of - 1})
+	}
+	return all
+}
+
+// handedOver is a run of several workers that leave the commit to another process, the last role.
+func handedOver(recipe, of uint8) []role {
+	all := shared(recipe, of)
+	for i := range all {
+		all[i].noCommit = true
+	}
+	return append(all, role{recipe: recipe, of: of, scope: 1<<of - 1, committer: true})
+}
+
+var (
+	rivals    = []role{single(1, 1), single(2, 1)}
+	rivals2   = []role{single(1, 3), single(2, 3)}
+	days      = []role{single(1, 1), single(2, 2)}
+	forced    = []role{{recipe: 1, of: 1, scope: 1, force: true}, single(2, 1)}
+	pairs     = append(shared(1, 2), shared(2, 2)...)
+	pair      = append(shared(1, 2), single(2, 3))
+	versions1 = [maxInputs]uint8{1}
+	versions2 = [maxInputs]uint8{1, 1}
+	versions3 = [maxInputs]uint8{1, 1, 1}
+	// anyChange: input 0 changes, goes away, and comes back as it was.
+	anyChange = []change{{0, 1, 2}, {0, 1, 0}, {0, 0, 1}}
+)
+
+type config struct {
+	name  string
+	short bool // also in short tests
+	model
+}
+
+var configs = []config{
+	{"rivals and twins, an input changes", false, model{store: s3, roles: rivals, slots: []uint8{0, 0, 1}, was: versions1, changesLeft: 1}},
+	{"rivals, late writes, an input changes", true, model{store: s3, roles: rivals, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"rivals, two late writes", false, model{store: s3, roles: rivals, slots: []uint8{0, 1}, was: versions1, lateLeft: 2}},
+	{"rivals after a run, late writes, names change", false, model{store: s3, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"rival twins after a run, names change", false, model{store: s3, roles: rivals, before: true, renames: true, slots: []uint8{0, 1, 1}, was: versions1}},
+	{"rivals and twins, generations are deleted", false, model{store: s3, roles: rivals, cleans: true, slots: []uint8{0, 0, 1}, was: versions1}},
+	{"twins after a run, an input changes twice, late writes, generations are deleted", true, model{store: s3, roles: rivals, before: true, cleans: true, slots: []uint8{0, 0}, was: versions1, changesLeft: 2, lateLeft: 1}},
+	{"rivals after a run, late writes, an input changes, generations are deleted", true, model{store: s3, roles: rivals, before: true, cleans: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"rivals after a run, names change, a staged file expires", true, model{store: s3, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, expiryLeft: 1}},
+	{"two workers and a twin, an input changes, a staged file expires", false, model{store: s3, roles: pair, slots: []uint8{0, 0, 1}, was: versions2, changesLeft: 1, expiryLeft: 1}},
+	{"rivals over two inputs, late writes, an input changes", false, model{store: s3, roles: rivals2, slots: []uint8{0, 1}, was: versions2, changesLeft: 1, lateLeft: 1}},
+	{"three of a run, an input changes twice", false, model{store: s3, roles: rivals2, before: true, slots: []uint8{0, 0, 0}, was: versions2, changesLeft: 2}},
+	{"days and twins, generations are deleted, an input changes", false, model{store: s3, roles: days, before: true, cleans: true, slots: []uint8{0, 0, 1}, was: versions2, changesLeft: 1}},
+	{"forced rivals", false, model{store: s3, roles: forced, before: true, slots: []uint8{0, 0, 1}, was: versions1, lateLeft: 0}},
+	{"three workers and a twin, late writes", false, model{store: s3, roles: shared(1, 3), slots: []uint8{0, 0, 1, 2}, was: versions3, lateLeft: 0}},
+	{"three workers, late writes, an input changes", false, model{store: s3, roles: shared(1, 3), slots: []uint8{0, 1, 2}, was: versions3, changesLeft: 1, lateLeft: 1}},
+	{"two workers and a twin, an input changes", true, model{store: s3, roles: pair, slots: []uint8{0, 0, 1}, was: versions2, changesLeft: 1}},
+	{"two workers and a rival, late writes", false, model{store: s3, roles: pair, slots: []uint8{0, 1, 2}, was: versions2, lateLeft: 1}},
+	{"two workers and a rival, an input changes", false, model{store: s3, roles: pair, slots: []uint8{0, 1, 2}, was: versions2, changesLeft: 1}},
+	{"two runs of two workers", false, model{store: s3, roles: pairs, slots: []uint8{0, 1, 2, 3}, was: versions2}},
+	{"two workers, two committers, late writes, an input changes, all is deleted", true, model{store: s3, roles: handedOver(1, 2), slots: []uint8{0, 1, 2, 2}, was: versions2, changesLeft: 1, lateLeft: 1, cleans: true}},
+	{"two workers and a twin after a run, a user deletes an output", false, model{store: s3, roles: shared(1, 2), before: true, harmLeft: 1, slots: []uint8{0, 1, 1}, was: versions2}},
+	{"two workers after a run, an input changes, a user deletes an output", true, model{store: s3, roles: shared(1, 2), before: true, harmLeft: 1, changesLeft: 1, slots: []uint8{0, 1}, was: versions2}},
+
+	{"S3 with ETags: rivals after a run, late writes, names change", false, model{store: s3ETags, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"S3 without conditional deletes: rivals after a run, late writes, names change", true, model{store: s3Simple, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 2, lateLeft: 1}},
+	{"S3 without conditional creates: one at a time, late writes, fences", true, model{store: s3Old, fence: true, alone: true, roles: rivals, before: true, renames: true, slots: []uint8{0, 1, 0}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"Azure: rivals and twins", false, model{store: azure, roles: rivals, before: true, slots: []uint8{0, 0, 1}, was: versions1}},
+	{"Azure: rivals, late writes, an input changes", true, model{store: azure, roles: rivals, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"GCS: rivals, late writes", true, model{store: copying, roles: rivals, slots: []uint8{0, 1}, was: versions1, lateLeft: 1}},
+	{"GCS: twins after a run, an input changes, late writes", false, model{store: copying, roles: rivals, before: true, slots: []uint8{0, 0}, was: versions1, changesLeft: 1, lateLeft: 1}},
+	{"weak listings: rivals and twins", true, model{store: stale, roles: rivals, slots: []uint8{0, 0, 1}, was: versions1}},
+	{"local: rivals after a run, power is lost, names change, an input changes", true, model{store: local, power: true, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 1}},
+	{"local: a run after another, power is lost, names change", true, model{store: local, power: true, plainMark: true, roles: rivals, before: true, renames: true, slots: []uint8{1}, was: versions1, changesLeft: 1}},
+	{"local: a run after itself, power is lost, an input changes", true, model{store: local, power: true, plainMark: true, roles: rivals2, before: true, slots: []uint8{0}, was: versions2, changesLeft: 1}},
+
+	{"plan files: two workers and a twin, an input changes", true, model{store: s3, planFile: true, roles: pair, slots: []uint8{0, 0, 1}, was: versions2, changesLeft: 1}},
+	{"plan files: two workers, two committers, late writes, all is deleted", true, model{store: s3, planFile: true, roles: handedOver(1, 2), slots: []uint8{0, 1, 2, 2}, was: versions2, lateLeft: 1, cleans: true}},
+	{"list of runs: rivals and twins", true, model{store: s3, committedList: true, roles: rivals, slots: []uint8{0, 0, 1}, was: versions1}},
+}
+
+func TestHolds(t *testing.T) {
+	var all covered
+	var sum result
+	for _, c := range configs {
+		if testing.Short() && !c.short {
+			continue
+		}
+		c.changes = anyChange
+		res := c.explore()
+		report(t, c.name, res)
+		if res.bad != nil {
+			t.Errorf("%s: %v", c.name, res.bad)
+		}
+		sum.add(res)
+		all.add(&c.covered)
+	}
+	report(t, "all", sum)
+	if testing.Short() {
+		return
+	}
+	for i, is := range all.actions {
+		if pc(i) != idle && !is {
+			t.Errorf("no process ever did: %s", actions[i].name)
+		}
+	}
+	for i, is := range all.endings {
+		if !is {
+			t.Errorf("no process ended as %d", i)
+		}
+	}
+	for i, is := range all.late {
+		if op(i) != none && !is {
+			t.Errorf("never late: %s", opNames[i])
+		}
+	}
+}
