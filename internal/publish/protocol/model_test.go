@@ -4,7 +4,6 @@ import "fmt"
 
 // store says what storage does.
 type store struct {
-	name              string
 	conditionalDelete bool
 	noExclusive       bool // creates overwrite
 	weakList          bool // a listing may be an old one
@@ -58,6 +57,7 @@ type model struct {
 // change is what may happen to an input.
 type change struct{ input, from, to uint8 }
 
+// nameOf returns the name of an output.
 func (m *model) nameOf(input int, c content) int {
 	if m.renames && c>>4 == 2 {
 		input += maxInputs
@@ -65,6 +65,7 @@ func (m *model) nameOf(input int, c content) int {
 	return input
 }
 
+// first returns the state in which an exploration begins.
 func (m *model) first() (w world) {
 	w.versions = m.was
 	w.changesLeft, w.lateLeft, w.harmLeft, w.expiryLeft = m.changesLeft, m.lateLeft, m.harmLeft, m.expiryLeft
@@ -99,6 +100,7 @@ func (m *model) read(w *world, p *proc) *root {
 	return r
 }
 
+// readable returns the numbers of the generations that a process may find, the newest first.
 func (m *model) readable(w *world, p *proc) (all []int) {
 	for n := maxRoots - 1; n >= 0; n-- {
 		if (n == 0 || w.roots[n].num != 0) && w.roots[n+1].num == 0 && (n >= int(p.known) || len(all) == 0) {
@@ -129,15 +131,15 @@ func (m *model) choices(w *world, p *proc) int {
 type event struct{ kind, who, arg uint8 }
 
 const (
-	begins uint8 = iota
-	steps
-	delays // the next write of a process is sent, and its answer does not come: it may take effect later
-	lands  // such a write takes effect
-	changes
-	harms
-	expires
-	kills
-	losesPower
+	begins     uint8 = iota // a process begins
+	steps                   // a process does its next action
+	delays                  // the next write of a process is sent, and its answer does not come: it may take effect later
+	lands                   // such a write takes effect
+	changes                 // an input changes
+	harms                   // a user deletes an output
+	expires                 // storage drops a staged file, as it is old
+	kills                   // a process ends where it is; only if it must not overlap with others
+	losesPower              // all processes end; what was not synced is undone, or not
 )
 
 // each calls f with each event that can happen, and the state after it.
@@ -203,6 +205,7 @@ func (m *model) each(w *world, f func(event, *world)) {
 	m.eachMishap(w, f)
 }
 
+// eachMishap is each, for what processes do not do.
 func (m *model) eachMishap(w *world, f func(event, *world)) {
 	for i, c := range m.changes {
 		if w.changesLeft > 0 && w.versions[c.input] == c.from {
@@ -277,6 +280,7 @@ func (m *model) eachLoss(w *world, f func(event, *world)) {
 	}
 }
 
+// begin starts a process. It does its first read at once.
 func (m *model) begin(w *world, slot, r uint8) {
 	for i := range w.procs {
 		if p := &w.procs[i]; p.pc == idle {
@@ -318,6 +322,7 @@ func (w *world) delay(q request) {
 	}
 }
 
+// land lets a late write take effect.
 func (m *model) land(w *world, i int) {
 	q := w.late[i]
 	m.covered.late[q.op] = true
@@ -334,16 +339,6 @@ func (w *world) sort() {
 			p[k-1], p[k] = p[k], p[k-1]
 		}
 	}
-}
-
-// scopeOf returns the inputs of the runs of a recipe.
-func (m *model) scopeOf(recipe uint8) uint8 {
-	for _, o := range m.roles {
-		if o.recipe == recipe {
-			return o.scope
-		}
-	}
-	return 0
 }
 
 // text returns an event as traces have it. w is the state before it.

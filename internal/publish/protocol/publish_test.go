@@ -48,7 +48,9 @@ func (m *model) swapRead(w *world, p *proc, _ reply) {
 func (m *model) next(w *world, p *proc) root {
 	r := p.root
 	r.num, r.settled, r.publish, r.remove = p.root.num+1, false, p.todo, [maxNames]object{}
-	r.committed |= 1 << p.run & m.committedMask()
+	if m.committedList {
+		r.committed |= 1 << p.run
+	}
 	r.base = p.base
 	o := &m.roles[p.role]
 	for i, e := range r.entries {
@@ -74,13 +76,6 @@ func (m *model) next(w *world, p *proc) root {
 		}
 	}
 	return r
-}
-
-func (m *model) committedMask() uint8 {
-	if m.committedList {
-		return 0xff
-	}
-	return 0
 }
 
 func (m *model) swapRequest(w *world, p *proc) request {
