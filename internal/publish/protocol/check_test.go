@@ -98,6 +98,35 @@ func (m *model) checkSettled(w *world, r *root) string {
 	return ""
 }
 
+// checkQuiet checks a state in which all processes have ended by themselves, and nothing has disturbed
+// them.
+func (m *model) checkQuiet(w *world) string {
+	for slot := range m.slots {
+		if !w.begun[slot] {
+			return ""
+		}
+	}
+	r := w.newest()
+	if w.procs[0].pc != idle || w.changesLeft != m.changesLeft || w.lateLeft != m.lateLeft || w.harmLeft != m.harmLeft ||
+		w.expiryLeft != m.expiryLeft || m.power || m.alone || m.roles[0].noCommit || w.hit != [maxNames]bool{} {
+		return ""
+	}
+	for i := range m.roles {
+		if r.settled && w.success == r.num && m.asSeen(r, uint8(i), m.scoped(&m.roles[i], w.versions), [maxInputs]token{}) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("S6: all processes have ended, but the root is %s, and _SUCCESS of %d", r, w.success)
+}
+
+// scoped returns the versions of the inputs of a role.
+func (m *model) scoped(o *role, versions [maxInputs]uint8) [maxInputs]uint8 {
+	for i := range versions {
+		versions[i] *= o.scope >> i & 1
+	}
+	return versions
+}
+
 // checkFinal kills all processes in a state, lets late writes take effect or not, and runs each run
 // once more, until it exits 0. Then everything must be as it wants.
 func (m *model) checkFinal(w *world, finals map[key]struct{}) string {
@@ -196,10 +225,6 @@ func count(is bool) int {
 // checkEnd returns what is missing after a run that was alone.
 func (m *model) checkEnd(w *world, o *role) string {
 	r := w.newest()
-	seen := w.versions
-	for i := range seen {
-		seen[i] *= o.scope >> i & 1
-	}
 	plain := *o
 	plain.force = false
 	switch {
@@ -209,7 +234,7 @@ func (m *model) checkEnd(w *world, o *role) string {
 		return "the root is not settled"
 	case w.success != r.num:
 		return fmt.Sprintf("_SUCCESS is of generation %d, the root is %d", w.success, r.num)
-	case !m.asSeenBy(r, &plain, seen, [maxInputs]token{}):
+	case !m.asSeenBy(r, &plain, m.scoped(o, w.versions), [maxInputs]token{}):
 		return "the root is not by its recipe: " + r.String()
 	}
 	for i, e := range r.entries {

@@ -1,6 +1,8 @@
 // Package protocol is a model of how runs share an output directory, and of what readers of it may
 // rely on. It has tests only: they visit every state that a few processes can reach on each kind of
-// storage, and say what holds there. Package publish carries out the protocol.
+// storage, and say what holds there (holds_test.go), which mistakes would break it (faults_test.go), and
+// why outputs are staged (inplace_test.go). With BLOOMJOIN_PROTOCOL=large they take minutes, not seconds.
+// Package publish carries out the protocol.
 //
 // # The protocol
 //
@@ -13,24 +15,27 @@
 // what is to do. So a part that an earlier run has left never fits a later one.
 //
 //	Begin    List the inputs. Read the root; if it is publishing, finish that first (Publish) and read
-//	         again. Compare: to do are inputs without an entry, with one of another version or recipe,
-//	         or whose output is damaged; to remove are outputs whose input is gone. Nothing to do: put
-//	         _SUCCESS if it is not of this generation, exit 0.
+//	         again. Compare: to do are inputs without an entry, or with one of another version or recipe,
+//	         or whose output is damaged; to remove are outputs whose input is gone. Nothing to do:
+//	         Leave, exit 0.
 //	Stage    Write each output as a token: a file that nobody sees and that can be published once, by
 //	         a rename or the completion of an upload. Fail if an input is not as it was listed.
-//	Part     A worker of several creates its part with its tokens. If another attempt has created it,
-//	         that one counts. Who finds all parts swaps; the others exit 0.
+//	Part     A worker of several creates its part, with its tokens. If another attempt has created it,
+//	         that one counts. A worker that finds all parts swaps; the others exit 0.
 //	Swap     Read the root; if it is publishing, finish that first and read again. An entry that is not
 //	         as it was at Begin: if it is just what this run would make, leave it; otherwise another run
-//	         has won, exit 75. Nothing left: exit 0. Otherwise create the next generation, publishing;
-//	         if it exists, swap again. Look for a higher one; if there is one, swap again.
+//	         has won, exit 75. Nothing left: exit 0. Otherwise create the next generation, publishing.
+//	         If it exists, or if there is a higher one now, swap again.
 //	Publish  Delete _SUCCESS. Remove files that go, by their identity. Publish each token; if it is gone
 //	         and the file under its name is not the one, the entry is damaged. Create the next
-//	         generation, settled, with the identities of all files. Put _SUCCESS unless something is
-//	         damaged. Any process may do this, several at once, any number of times.
+//	         generation, settled, with the identities of all files. Leave. Any process may do this,
+//	         several at once, any number of times.
+//	Leave    Read the root; if it is publishing, finish that first. Unless something is damaged, read
+//	         _SUCCESS; if it is not of this generation, put it, and leave again.
 //	Clean    Delete older generations, oldest first, and the parts of the own run.
 //
-// An entry of a removed output stays in the root, with its token and without a file.
+// An entry of a removed output stays in the root, with its token and without a file. A process whose
+// swap has no answer keeps its tokens, as the swap may take effect later.
 //
 // # States and events
 //
@@ -69,6 +74,9 @@
 //	    the output again; and a staged file that expired. _SUCCESS is never of a later generation than
 //	    the root. It may be of an older one while files change: a plain reader that looks only whether
 //	    it exists has to be kept apart from runs.
+//
+//	S6  If all processes end by themselves, and nothing has disturbed them, the root is settled and as
+//	    one of the runs wants, and _SUCCESS has its generation.
 //
 // # What storage has to do
 //

@@ -127,6 +127,9 @@ func (x *explorer) visit(w *world, o origin) bool {
 	x.all = append(x.all, o)
 	what := x.m.check(w)
 	if what == "" {
+		what = x.m.checkQuiet(w)
+	}
+	if what == "" {
 		what = x.m.checkFinal(w, x.finals)
 	}
 	if what != "" {

@@ -52,6 +52,7 @@ var mistakes = []struct {
 	{"a process drops its staged files though its swap may take effect", afterARun, func(m *model) { m.fault.dropsUnanswered = true }, "is damaged, and no delete did it"},
 	{"a damaged output is not removed", expiring, func(m *model) { m.fault.badForgets = true }, "S1: input 0 has two outputs"},
 	{"a run without work leaves _SUCCESS as it is", afterARun, func(m *model) { m.fault.markOnce = true }, "_SUCCESS is of generation 0"},
+	{"a process leaves without a look at root and _SUCCESS", afterARun, func(m *model) { m.fault.leavesAtOnce = true }, "S6: all processes have ended"},
 	{"generations are not synced", powerLost2, func(m *model) { m.fault.noSyncRoot = true }, "S5: "},
 	{"the deletion of _SUCCESS is not synced", powerLost, func(m *model) { m.fault.noSyncMark = true }, "S5: after a power loss _SUCCESS is there"},
 	{"removals are not synced", powerLost, func(m *model) { m.fault.noSyncRemovals = true }, "S1: input 0 has two outputs"},
@@ -82,19 +83,16 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What may be left out.
-func TestSpare(t *testing.T) {
-	for name, set := range map[string]func(*model){
-		"no check for a higher generation after settled": func(m *model) { m.fault.noSettledCheck = true },
-		"a second worker replaces the plan file":         func(m *model) { m.planFile, m.fault.planReplaced = true, true },
+// A plan file need not be created exclusively.
+func TestPlanReplaced(t *testing.T) {
+	for _, m := range []model{
+		{coarse: true, store: s3, roles: pair, slots: []uint8{0, 0, 1}, was: versions2, changesLeft: 1},
+		{store: s3, roles: handedOver(1, 2), slots: []uint8{0, 1, 2, 2}, was: versions2, lateLeft: 1, cleans: true},
 	} {
-		for _, m := range []model{afterARun, otherNames, deleting, comesBack, workers, copied1} {
-			m.changes = anyChange
-			set(&m)
-			res := m.explore()
-			if report(t, name, res); res.bad != nil {
-				t.Errorf("%s: %v", name, res.bad)
-			}
+		m.changes, m.planFile, m.fault.planReplaced = anyChange, true, true
+		res := m.explore()
+		if report(t, "", res); res.bad != nil {
+			t.Error(res.bad)
 		}
 	}
 }

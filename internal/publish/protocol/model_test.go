@@ -14,15 +14,15 @@ type store struct {
 
 // fault is a mistake in the protocol, or a part of it that is left out.
 type fault struct {
-	markFirst, removeAfterMark, removeLast                  bool
-	swapNotExclusive, planReplaced, partReplaced            bool
-	noHigherCheck, noSettledCheck, noConflict, rootReadOnce bool
-	publishAgain, swapOnHalf, beginInHalf                   bool
-	listedIdentities, copyAnswers                           bool
-	dropsUnanswered, badForgets                             bool
-	readsChanged, runWithoutBase, noTombstone               bool
-	doneThoughDamaged, markOnce                             bool
-	noSyncRoot, noSyncMark, noSyncNames, noSyncRemovals     bool
+	markFirst, removeAfterMark, removeLast                bool
+	swapNotExclusive, planReplaced, partReplaced          bool
+	noHigherCheck, leavesAtOnce, noConflict, rootReadOnce bool
+	publishAgain, swapOnHalf, beginInHalf                 bool
+	listedIdentities, copyAnswers                         bool
+	dropsUnanswered, badForgets                           bool
+	readsChanged, runWithoutBase, noTombstone             bool
+	doneThoughDamaged, markOnce                           bool
+	noSyncRoot, noSyncMark, noSyncNames, noSyncRemovals   bool
 }
 
 // model is what is explored.
@@ -37,6 +37,7 @@ type model struct {
 	fence         bool // each process begins with a generation that late creates of earlier ones do not reach
 	planFile      bool // the first worker decides what is to do; otherwise that is in the digest of the RUN
 	plainMark     bool // a power loss leaves no _SUCCESS to plain readers while files change
+	coarse        bool // root and _SUCCESS are read in one step when a process leaves: fewer states
 	strict        bool // deletes are no excuse
 	roles         []role
 	slots         []uint8          // the role of each process that may begin; equal ones in a row begin in order
@@ -113,7 +114,7 @@ func (m *model) readable(w *world, p *proc) (all []int) {
 // choices is the number of ways in which the next step of a process may go.
 func (m *model) choices(w *world, p *proc) int {
 	switch p.pc {
-	case readRoot, swapRead, swapCheck, settleCheck:
+	case readRoot, swapRead, swapCheck, leaveRoot:
 		if m.store.weakList {
 			return len(m.readable(w, p))
 		}
@@ -227,7 +228,9 @@ func (m *model) eachMishap(w *world, f func(event, *world)) {
 		if o := w.tokens[t]; w.expiryLeft > 0 && o.live {
 			next := *w
 			next.expiryLeft--
-			next.tokens[t] = staged{}
+			if next.tokens[t].live = false; !o.out {
+				next.tokens[t] = staged{}
+			}
 			next.hit[m.nameOf(token(t).input(), o.is)] = true
 			f(event{expires, uint8(t), 0}, &next)
 		}

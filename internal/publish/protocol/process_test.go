@@ -15,7 +15,9 @@ type proc struct {
 	root  root  // that it read or made
 	known uint8 // the newest generation that it knows of, if listings are weak
 	own   bool  // it made it
-	from  pc    // where it goes after a publish
+	from  pc    // where it goes after a publish,
+	exit  uint8 // or how it ends then: an ending, counted from 1
+	first bool  // it has settled a generation
 	at    uint8 // what it publishes, removes or deletes next
 	bad   uint8 // inputs whose token and content are missing
 	ident [maxInputs]uint8
@@ -60,7 +62,8 @@ const (
 	copiedLook
 	syncNames
 	settle
-	settleCheck
+	leaveRoot
+	leaveMark
 	mark
 	clean
 )
@@ -101,9 +104,11 @@ func init() {
 		copiedLook:   {"publish: look at the copy", nil, (*model).lookAtCopy},                                  // stores that copy
 		syncNames:    {"publish: sync names", nil, (*model).syncNames},                                         // local disks
 		settle:       {"publish: settle", (*model).settleRequest, (*model).settled},
-		settleCheck:  {"publish: check for a higher generation", nil, (*model).settleCheck},
-		mark:         {"publish: put _SUCCESS", (*model).markRequest, (*model).marked},
-		clean:        {"clean", (*model).cleanRequest, (*model).cleaned},
+
+		leaveRoot: {"leave: read root", nil, (*model).leaveRoot},
+		leaveMark: {"leave: read _SUCCESS", nil, (*model).leaveMark},
+		mark:      {"leave: put _SUCCESS", (*model).markRequest, (*model).marked},
+		clean:     {"clean", (*model).cleanRequest, (*model).cleaned},
 	}
 }
 
@@ -134,24 +139,32 @@ func (m *model) end(w *world, p *proc, e ending) {
 
 // forget drops what a process does not need any more, so that fewer states differ.
 func (m *model) forget(p *proc) {
-	kept := *p
 	switch p.pc {
 	case idle:
 		return
 	case readRoot, fence, look, findRun:
-		*p = proc{pc: p.pc, slot: p.slot, role: p.role, seen: p.seen, known: p.known, good: p.good}
-		if p.pc == look || p.pc == fence {
-			p.root = kept.root
+		*p = proc{pc: p.pc, slot: p.slot, role: p.role, seen: p.seen, root: p.root, known: p.known, good: p.good}
+		if p.pc == readRoot {
+			p.root = root{}
 		}
 	case plans, parts, readParts, swapRead:
-		p.own, p.from, p.at, p.bad, p.ident = false, idle, 0, 0, [maxInputs]uint8{}
+		p.own, p.first, p.from, p.at, p.bad, p.ident = false, false, idle, 0, 0, [maxInputs]uint8{}
 		if !m.fault.rootReadOnce {
 			p.root = root{}
 		}
-	case settleCheck, mark, clean, syncRoot:
+	case leaveRoot:
+		p.root, p.at, p.bad, p.ident = root{}, 0, 0, [maxInputs]uint8{}
+	case leaveMark, mark, clean, syncRoot:
 		if p.root.settled {
+			p.at, p.bad = 0, 0
 			p.root = root{num: p.root.num, settled: true, remove: p.root.remove}
 			p.ident = [maxInputs]uint8{}
+		}
+	}
+	if p.pc >= leaveRoot && p.exit != 0 && p.good {
+		*p = proc{pc: p.pc, slot: p.slot, role: p.role, run: p.run, root: p.root, known: p.known, own: p.own, exit: p.exit, first: p.first, good: true}
+		if !m.cleans {
+			p.run, p.own, p.first = 0, false, false
 		}
 	}
 	if p.pc >= unmark && p.own {
@@ -160,12 +173,7 @@ func (m *model) forget(p *proc) {
 }
 
 func (m *model) listInputs(w *world, p *proc, _ reply) {
-	p.seen = w.versions
-	for i := range p.seen {
-		if m.roles[p.role].scope>>i&1 == 0 {
-			p.seen[i] = 0
-		}
-	}
+	p.seen = m.scoped(&m.roles[p.role], w.versions)
 	r := w.newest()
 	p.good = (r.settled || r.num == 0) && !m.roles[p.role].force && m.asSeen(r, p.role, p.seen, p.base)
 	p.pc = readRoot
@@ -219,13 +227,11 @@ func (m *model) look(w *world, p *proc, _ reply) {
 		if p.pc = plans; o.of == 1 && !o.noCommit || !m.planFile {
 			m.stage(w, p)
 		}
-	case w.success == p.root.num || m.fault.markOnce:
+	case m.fault.markOnce, m.fault.beginInHalf && !p.root.settled:
 		m.end(w, p, done)
 	default:
-		p.pc, p.from = mark, idle
-		if m.power && !m.fault.noSyncRoot {
-			p.pc = syncRoot
-		}
+		p.exit = 1 + uint8(done)
+		m.leaveWith(w, p)
 	}
 }
 

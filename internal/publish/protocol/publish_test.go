@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // swapRead decides whether the run may replace what the root says.
 func (m *model) swapRead(w *world, p *proc, _ reply) {
 	o := &m.roles[p.role]
@@ -116,11 +118,9 @@ func (m *model) syncRoot(w *world, p *proc, _ reply) {
 	for n := range w.roots {
 		w.durable.roots[n] = w.roots[n].num != 0
 	}
-	switch {
-	case p.root.settled:
-		p.pc = mark
-	default:
-		p.pc = unmark
+	p.pc = unmark
+	if p.root.settled {
+		p.pc = leaveMark
 	}
 }
 
@@ -185,7 +185,7 @@ func (m *model) removeRequest(_ *world, p *proc) request {
 func (m *model) removed(w *world, p *proc, _ reply) {
 	p.at++
 	if m.fault.removeAfterMark {
-		m.nextRemoval(p)
+		m.nextRemoval(w, p)
 		return
 	}
 	m.advance(p)
@@ -297,25 +297,64 @@ func (m *model) settleRequest(_ *world, p *proc) request {
 }
 
 func (m *model) settled(w *world, p *proc, r reply) {
-	if p.pc = p.from; r.ok {
-		p.root, p.pc = m.settledRoot(p), settleCheck
+	if r.ok {
+		p.root = m.settledRoot(p)
+		p.first = true
 		m.knows(p)
-		if m.fault.noSettledCheck {
-			p.pc = mark
+		if p.own {
+			p.exit = 1 + uint8(done)
+			if p.bad != 0 && !m.fault.doneThoughDamaged {
+				p.exit = 1 + uint8(damaged)
+			}
 		}
+	}
+	p.pc = leaveRoot
+	if m.fault.leavesAtOnce && !r.ok {
+		m.leave(w, p)
 	}
 }
 
-func (m *model) settleCheck(w *world, p *proc, _ reply) {
+// leaveRoot is the first action after a publish. As this process, or one that it helped, may have
+// deleted _SUCCESS after another had put it, or put it too late, it makes that good.
+func (m *model) leaveRoot(w *world, p *proc, _ reply) {
+	p.root = *m.read(w, p)
 	switch {
-	case m.read(w, p).num != p.root.num:
-		p.pc = p.from
-	case p.bad != 0:
-		m.afterPublish(w, p)
-	case m.power && !m.fault.noSyncRoot:
-		p.pc = syncRoot
+	case p.root.num != 0 && !p.root.settled:
+		p.own = false
+		m.startPublish(p, p.from)
+	case slices.ContainsFunc(p.root.entries[:], func(e entry) bool { return e.bad }):
+		m.leave(w, p)
 	default:
+		m.leaveWith(w, p)
+	}
+}
+
+// leaveWith sees to it that _SUCCESS is of the settled root that the process has read.
+func (m *model) leaveWith(w *world, p *proc) {
+	if p.pc = leaveMark; m.coarse {
+		m.leaveMark(w, p, reply{})
+		return
+	}
+	if m.power && p.root.num != 0 && !m.fault.noSyncRoot {
+		p.pc = syncRoot
+	}
+}
+
+func (m *model) leaveMark(w *world, p *proc, _ reply) {
+	switch {
+	case w.success != p.root.num:
 		p.pc = mark
+	case m.cleans && p.first:
+		p.pc = clean
+	default:
+		m.leave(w, p)
+	}
+}
+
+// leave goes on after a publish.
+func (m *model) leave(w *world, p *proc) {
+	if p.pc = p.from; p.exit != 0 {
+		m.end(w, p, ending(p.exit-1))
 	}
 }
 
@@ -329,41 +368,27 @@ func (m *model) markRequest(_ *world, p *proc) request {
 
 func (m *model) marked(w *world, p *proc, _ reply) {
 	switch {
-	case p.from == idle: // nothing else was to do
-		m.end(w, p, done)
 	case !p.root.settled: // fault
 		m.advance(p)
 	case m.fault.removeAfterMark:
 		p.at = 0
-		m.nextRemoval(p)
-	case m.cleans:
-		p.pc = clean
+		m.nextRemoval(w, p)
+	case m.fault.leavesAtOnce:
+		m.leave(w, p)
 	default:
-		m.afterPublish(w, p)
+		p.pc = leaveRoot
 	}
 }
 
 // nextRemoval is of the fault that removes after the mark.
-func (m *model) nextRemoval(p *proc) {
+func (m *model) nextRemoval(w *world, p *proc) {
 	for ; p.at < maxNames; p.at++ {
 		if p.root.remove[p.at].ident != 0 {
 			p.pc = removes
 			return
 		}
 	}
-	p.pc = p.from
-}
-
-// afterPublish ends a process whose own generation is settled by itself.
-func (m *model) afterPublish(w *world, p *proc) {
-	p.pc = p.from
-	if p.own {
-		e := done
-		if p.bad != 0 && !m.fault.doneThoughDamaged {
-			e = damaged
-		}
-		m.end(w, p, e)
-	}
+	m.leave(w, p)
 }
 
 // cleanRequest deletes older generations, oldest first, then parts and plan of the own run.
@@ -390,6 +415,6 @@ func (m *model) cleanRequest(w *world, p *proc) request {
 
 func (m *model) cleaned(w *world, p *proc, _ reply) {
 	if m.cleanRequest(w, p).op == none {
-		m.afterPublish(w, p)
+		m.leave(w, p)
 	}
 }
