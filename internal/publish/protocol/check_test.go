@@ -187,6 +187,7 @@ func (m *model) finalRun(w *world, first uint8) string {
 		what := m.checkEnd(w, &o)
 		if m.ended == done || m.ended == incomplete && idled {
 			m.garbage.note(w)
+			m.tries = max(m.tries, try+1)
 			return what
 		}
 		how = append(how, fmt.Sprint(m.ended))

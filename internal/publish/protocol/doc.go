@@ -64,9 +64,9 @@
 //	S3  A run that exits 0: since it began, a settled root had its recipe and the versions that it saw
 //	    of all its inputs. A swap never replaces an entry that came after its run began.
 //	S4  From every state: if all processes are killed, late writes take effect or not, and one run is
-//	    started alone, it exits 0 within three tries, and then the root is settled and by its recipe
-//	    and the current versions, all files are there, and _SUCCESS has the root's generation. What is
-//	    left besides are old generations, parts, and staged files that no root lists.
+//	    started alone, it exits 0 (at the second try if a staged file expired). Then the root is settled
+//	    and by its recipe and the current versions, all files are there, and _SUCCESS has the root's
+//	    generation. What is left besides are old generations, parts, and staged files that no root lists.
 //	S5  If the root is settled, with _SUCCESS or without, the files are those that it lists. The
 //	    exceptions are losses that bloomjoin finds by identities, and that the next run makes good: a
 //	    user's deletion; a removal by a slow process or a late write, if storage cannot refuse it (no

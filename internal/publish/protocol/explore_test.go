@@ -30,10 +30,10 @@ type garbage struct{ roots, tokens, plans, parts int }
 
 // result is what an exploration found.
 type result struct {
-	states, edges, ends int
-	took                time.Duration
-	bad                 *found
-	garbage             garbage
+	states, edges, ends, tries int
+	took                       time.Duration
+	bad                        *found
+	garbage                    garbage
 }
 
 // key stands for a state: 128 bits of a hash of its bytes.
@@ -113,7 +113,8 @@ func (m *model) explore() result {
 			}
 		})
 	}
-	x.states, x.ends, x.took, x.garbage = len(x.all), len(x.finals), time.Since(begin), m.garbage
+	x.states, x.ends, x.tries = len(x.all), len(x.finals), m.tries
+	x.took, x.garbage = time.Since(begin), m.garbage
 	return x.result
 }
 
@@ -163,13 +164,14 @@ func (x *explorer) trace(what string) *found {
 }
 
 func report(t *testing.T, name string, res result) {
-	t.Logf("%-80s %8d states %9d edges %7d ends %6.2f s; left: %+v", name, res.states, res.edges, res.ends, res.took.Seconds(), res.garbage)
+	t.Logf("%-80s %8d states %9d edges %7d ends, %d tries, %6.2f s; left: %+v", name, res.states, res.edges, res.ends, res.tries, res.took.Seconds(), res.garbage)
 }
 
 func (res *result) add(o result) {
 	res.states += o.states
 	res.edges += o.edges
 	res.ends += o.ends
+	res.tries = max(res.tries, o.tries)
 	res.took += o.took
 	res.garbage.add(o.garbage)
 }

@@ -140,6 +140,9 @@ func TestHolds(t *testing.T) {
 		if res.bad != nil {
 			t.Errorf("%s: %v", c.name, res.bad)
 		}
+		if most := 1 + int(c.expiryLeft); res.tries > most {
+			t.Errorf("%s: a run that is alone exits 0 at the try %d, want %d", c.name, res.tries, most)
+		}
 		sum.add(res)
 		all.add(&c.covered)
 	}

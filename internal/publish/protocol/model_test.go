@@ -53,6 +53,7 @@ type model struct {
 	ended   ending // of the process that ended last
 	covered covered
 	garbage garbage
+	tries   int // of runs alone, at most
 }
 
 // change is what may happen to an input.

@@ -12,15 +12,15 @@ type proc struct {
 	base         [maxInputs]token
 	mine         [maxInputs]token // staged: by this worker, then by all of the run
 
-	root  root  // that it read or made
-	known uint8 // the newest generation that it knows of, if listings are weak
-	own   bool  // it made it
-	from  pc    // where it goes after a publish,
-	exit  uint8 // or how it ends then: an ending, counted from 1
-	first bool  // it has settled a generation
-	at    uint8 // what it publishes, removes or deletes next
-	bad   uint8 // inputs whose token and content are missing
-	ident [maxInputs]uint8
+	root    root  // that it read or made
+	known   uint8 // the newest generation that it knows of, if listings are weak
+	own     bool  // it made it
+	from    pc    // where it goes after a publish,
+	exit    uint8 // or how it ends then: an ending, counted from 1
+	settler bool  // it has created a settled generation
+	at      uint8 // what it publishes, removes or deletes next
+	bad     uint8 // inputs whose token and content are missing
+	ident   [maxInputs]uint8
 
 	good bool // ghost: a settled root was as it wants since it began
 }
@@ -148,7 +148,7 @@ func (m *model) forget(p *proc) {
 			p.root = root{}
 		}
 	case plans, parts, readParts, swapRead:
-		p.own, p.first, p.from, p.at, p.bad, p.ident = false, false, idle, 0, 0, [maxInputs]uint8{}
+		p.own, p.settler, p.from, p.at, p.bad, p.ident = false, false, idle, 0, 0, [maxInputs]uint8{}
 		if !m.fault.rootReadOnce {
 			p.root = root{}
 		}
@@ -162,9 +162,9 @@ func (m *model) forget(p *proc) {
 		}
 	}
 	if p.pc >= leaveRoot && p.exit != 0 && p.good {
-		*p = proc{pc: p.pc, slot: p.slot, role: p.role, run: p.run, root: p.root, known: p.known, own: p.own, exit: p.exit, first: p.first, good: true}
+		*p = proc{pc: p.pc, slot: p.slot, role: p.role, run: p.run, root: p.root, known: p.known, own: p.own, exit: p.exit, settler: p.settler, good: true}
 		if !m.cleans {
-			p.run, p.own, p.first = 0, false, false
+			p.run, p.own, p.settler = 0, false, false
 		}
 	}
 	if p.pc >= unmark && p.own {

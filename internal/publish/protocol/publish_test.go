@@ -299,7 +299,7 @@ func (m *model) settleRequest(_ *world, p *proc) request {
 func (m *model) settled(w *world, p *proc, r reply) {
 	if r.ok {
 		p.root = m.settledRoot(p)
-		p.first = true
+		p.settler = true
 		m.knows(p)
 		if p.own {
 			p.exit = 1 + uint8(done)
@@ -344,7 +344,7 @@ func (m *model) leaveMark(w *world, p *proc, _ reply) {
 	switch {
 	case w.success != p.root.num:
 		p.pc = mark
-	case m.cleans && p.first:
+	case m.cleans && p.settler:
 		p.pc = clean
 	default:
 		m.leave(w, p)
