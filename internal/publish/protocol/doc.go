@@ -10,7 +10,7 @@
 //	OUT.bloomjoin/manifest-00000007.json  the root: the highest generation counts; created exclusively
 //	OUT.bloomjoin/shard-RUN-…             the part of one worker of several; created exclusively
 //
-// A generation is publishing (odd, as a rule) or settled. A RUN is the digest of a recipe, of the
+// A generation is publishing or settled. A RUN is the digest of a recipe, of the
 // inputs with their identities, of what the root says of each of them when the run begins, and of
 // what is to do. So a part that an earlier run has left never fits a later one.
 //
@@ -39,7 +39,7 @@
 //
 // # States and events
 //
-// A state ([world] in world_test.go) is the versions of the inputs, what is stored, the writes that
+// A state (world in world_test.go) is the versions of the inputs, what is stored, the writes that
 // may still take effect, and what each process remembers. Events (model_test.go):
 //
 //	begins    a process of a role starts; twins are two processes of a role
