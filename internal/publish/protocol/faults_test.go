@@ -14,6 +14,7 @@ var (
 	workers         = model{store: s3, roles: pair, slots: []uint8{0, 0, 1}, was: versions2, changesLeft: 1}
 	workersAndRival = model{store: s3, roles: pair, slots: []uint8{0, 0, 1, 2}, was: versions2}
 	harmed          = model{store: s3, roles: shared(1, 2), before: true, harmLeft: 1, changesLeft: 1, slots: []uint8{0, 1}, was: versions2}
+	harmedRivals    = model{store: s3, roles: rivals, cleans: true, harmLeft: 1, slots: []uint8{0, 1}, was: versions1}
 	copied1         = model{store: copying, roles: rivals, slots: []uint8{0, 0}, was: versions1, lateLeft: 1}
 	noRefusal       = model{store: s3Simple, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 2, lateLeft: 1}
 	etags           = model{store: s3ETags, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changesLeft: 1, lateLeft: 1}
@@ -53,6 +54,7 @@ var mistakes = []struct {
 	{"a damaged output is not removed", expiring, func(m *model) { m.fault.badForgets = true }, "S1: input 0 has two outputs"},
 	{"a run without work leaves _SUCCESS as it is", afterARun, func(m *model) { m.fault.markOnce = true }, "_SUCCESS is of generation 0"},
 	{"a process leaves without a look at root and _SUCCESS", afterARun, func(m *model) { m.fault.leavesAtOnce = true }, "S6: all processes have ended"},
+	{"a process takes a settled generation that it has created for the root", harmedRivals, func(m *model) { m.fault.trustsSettled = true }, "S3: a run exits 0"},
 	{"generations are not synced", powerLost2, func(m *model) { m.fault.noSyncRoot = true }, "S5: "},
 	{"the deletion of _SUCCESS is not synced", powerLost, func(m *model) { m.fault.noSyncMark = true }, "S5: after a power loss _SUCCESS is there"},
 	{"removals are not synced", powerLost, func(m *model) { m.fault.noSyncRemovals = true }, "S1: input 0 has two outputs"},

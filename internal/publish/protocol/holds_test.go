@@ -80,6 +80,7 @@ var configs = []config{
 	{"rivals after a run, late writes, an input changes, generations are deleted", usual, model{store: s3, roles: rivals, before: true, cleans: true, slots: []uint8{0, 1}, was: versions1, changes: anyChange, changesLeft: 1, lateLeft: 1}},
 	{"rivals after a run, two late writes, an input changes twice, names change, generations are deleted", large, model{coarse: true, store: s3, roles: rivals, before: true, renames: true, cleans: true, slots: []uint8{0, 1}, was: versions1, changes: anyChange, changesLeft: 2, lateLeft: 2}},
 	{"rivals after a run, names change, a staged file expires", short, model{store: s3, roles: rivals, before: true, renames: true, slots: []uint8{0, 1}, was: versions1, changes: anyChange, changesLeft: 1, expiryLeft: 1}},
+	{"rivals, a user deletes an output, generations are deleted", short, model{store: s3, roles: rivals, cleans: true, harmLeft: 1, slots: []uint8{0, 1}, was: versions1}},
 	{"rivals over two inputs, late writes, an input changes", usual, model{store: s3, roles: rivals2, slots: []uint8{0, 1}, was: versions2, changes: anyChange, changesLeft: 1, lateLeft: 1}},
 	{"three of a run over two inputs, an input changes", usual, model{coarse: true, store: s3, roles: rivals2, before: true, slots: []uint8{0, 0, 0}, was: versions2, changes: anyChange, changesLeft: 1}},
 	{"days, late writes, an input changes, generations are deleted", usual, model{store: s3, roles: days, before: true, cleans: true, slots: []uint8{0, 1}, was: versions2, changes: anyChange, changesLeft: 1, lateLeft: 1}},

@@ -19,7 +19,7 @@ type fault struct {
 	noHigherCheck, leavesAtOnce, noConflict, rootReadOnce bool
 	publishAgain, swapOnHalf, beginInHalf                 bool
 	listedIdentities, copyAnswers                         bool
-	dropsUnanswered, badForgets                           bool
+	dropsUnanswered, badForgets, trustsSettled            bool
 	readsChanged, runWithoutBase, noTombstone             bool
 	doneThoughDamaged, markOnce                           bool
 	noSyncRoot, noSyncMark, noSyncNames, noSyncRemovals   bool

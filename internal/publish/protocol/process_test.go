@@ -153,7 +153,10 @@ func (m *model) forget(p *proc) {
 			p.root = root{}
 		}
 	case leaveRoot:
-		p.root, p.at, p.bad, p.ident = root{}, 0, 0, [maxInputs]uint8{}
+		p.root, p.at, p.ident = root{num: p.root.num}, 0, [maxInputs]uint8{}
+		if !p.own || !p.settler {
+			p.root, p.bad = root{}, 0
+		}
 	case leaveMark, mark, clean, syncRoot:
 		if p.root.settled {
 			p.at, p.bad = 0, 0

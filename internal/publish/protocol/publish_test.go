@@ -297,16 +297,10 @@ func (m *model) settleRequest(_ *world, p *proc) request {
 }
 
 func (m *model) settled(w *world, p *proc, r reply) {
+	p.settler = r.ok
 	if r.ok {
 		p.root = m.settledRoot(p)
-		p.settler = true
 		m.knows(p)
-		if p.own {
-			p.exit = 1 + uint8(done)
-			if p.bad != 0 && !m.fault.doneThoughDamaged {
-				p.exit = 1 + uint8(damaged)
-			}
-		}
 	}
 	p.pc = leaveRoot
 	if m.fault.leavesAtOnce && !r.ok {
@@ -317,7 +311,17 @@ func (m *model) settled(w *world, p *proc, r reply) {
 // leaveRoot is the first action after a publish. As this process, or one that it helped, may have
 // deleted _SUCCESS after another had put it, or put it too late, it makes that good.
 func (m *model) leaveRoot(w *world, p *proc, _ reply) {
+	created := p.root.num
 	p.root = *m.read(w, p)
+	// Its own generation ends a process. If there is a higher one, it may have created a number that
+	// was deleted: then what the root says decides.
+	p.own = p.own && p.settler && (p.root.num == created || m.fault.trustsSettled)
+	if p.own {
+		p.exit = 1 + uint8(done)
+		if p.bad != 0 && !m.fault.doneThoughDamaged {
+			p.exit = 1 + uint8(damaged)
+		}
+	}
 	switch {
 	case p.root.num != 0 && !p.root.settled:
 		p.own = false
