@@ -31,7 +31,9 @@
 //	         generation, settled, with the identities of all files. Leave. Any process may do this,
 //	         several at once, any number of times.
 //	Leave    Read the root; if it is publishing, finish that first. Unless something is damaged, read
-//	         _SUCCESS; if it is not of this generation, put it, and leave again.
+//	         _SUCCESS; if it is not of this generation, put it, and leave again. A run that has settled
+//	         its own swap, and finds that generation to be the root, exits: 0, or 75 if an output of its
+//	         own is damaged. All others go on where they wanted to publish.
 //	Clean    Delete older generations, oldest first, and the parts of the own run.
 //
 // An entry of a removed output stays in the root, with its token and without a file. A process whose
