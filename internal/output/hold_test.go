@@ -110,7 +110,7 @@ func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	for _, name := range sourcetest.Tree(t, dir) {
-		if base := name[strings.LastIndex(name, "/")+1:]; !strings.HasPrefix(base, ".") {
+		if base := name[strings.LastIndex(name, "/")+1:]; !strings.HasPrefix(base, ".") && !strings.HasSuffix(base, ".staged") {
 			b.WriteString(name + "\n" + sourcetest.Get(t, dir+"/"+name) + "\n")
 		}
 	}

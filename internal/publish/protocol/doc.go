@@ -2,7 +2,11 @@
 // rely on. It has tests only: they visit every state that a few processes can reach on each kind of
 // storage, and say what holds there (holds_test.go), which mistakes would break it (faults_test.go), and
 // why outputs are staged (inplace_test.go). With BLOOMJOIN_PROTOCOL=large they take minutes, not seconds.
-// Package publish carries out the protocol.
+//
+// Package publish carries out the protocol, in other terms at three places: what is to do is
+// agreed on in a file, so all files are compared before _SUCCESS is written; that a part no longer fits
+// is told by the generation of an entry, not by its token; and the root lists the last runs, so that a
+// run that is overtaken after its swap knows that it has won.
 //
 // # The protocol
 //
