@@ -144,13 +144,18 @@ class Keys(TypedDict, total=False):
     ]
 
 
-class TextFiles(TypedDict, total=False):
+class Delimiter(TypedDict, total=False):
+    """How CSV is read."""
+
+    delimiter: Annotated[str | None, "character between the fields of CSV, as ';'"]
+
+
+class TextFiles(Delimiter, total=False):
     """How text files of IDs are read."""
 
     ids_format: Annotated[
         Literal["lines", "csv", "tsv", "ndjson"] | None, "format of text; by the name otherwise"
     ]
-    delimiter: Annotated[str | None, "character between the fields of CSV, as ';'"]
     no_header: Annotated[bool, "CSV has no row of names: columns are named 1, 2, …"]
     encoding: Annotated[
         Literal["utf-8", "latin1", "windows-1252", "utf-16", "utf-16le", "utf-16be"] | None,
@@ -318,7 +323,7 @@ class SketchOf(Written, FileChoice, Resources, total=False):
     normalize: Annotated[Names | None, "make text alike before it is counted"]
 
 
-class Inspect(Resources, total=False):
+class Inspect(Delimiter, Resources, total=False):
     """Options of ``inspect``."""
 
     check: Annotated[bool, "read and verify all of each file"]
@@ -332,7 +337,7 @@ class Find(Resources, total=False):
     verify: Annotated[bool, "read these files, and name those that hold a key, with the rows"]
 
 
-class Dedup(Keys, RawFiles, TempDir, Resources, total=False):
+class Dedup(Keys, Delimiter, RawFiles, TempDir, Resources, total=False):
     """Options of ``dedup``."""
 
     time: Annotated[str | None, "column with the time of a row; one window for all otherwise"]
