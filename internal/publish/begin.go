@@ -26,6 +26,7 @@ type Run struct {
 	in             Inputs
 	found          *listing // by Begin
 	swapped        bool     // a state with the run was sent to the store
+	own            *Part    // of this worker, once it is there
 }
 
 // Does reports whether an input is to be read.
@@ -212,7 +213,9 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 			p.shard == r.dir.Shard && r.dir.present(l, s, part.Files) != nil: // what it has staged is gone
 			return false, cmp.Or(l.dropPart(ctx, p), errLost)
 		}
-		own = own || p.shard == r.dir.Shard
+		if p.shard == r.dir.Shard {
+			own, r.own = true, part
+		}
 	}
 	return own, nil
 }

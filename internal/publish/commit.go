@@ -50,6 +50,8 @@ func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err
 		if waits || err != nil {
 			return "", err
 		}
+	} else if err := r.counts(ctx); err != nil {
+		return "", err
 	}
 	if len(l.plans) > 0 || slices.ContainsFunc(l.parts, func(p *partName) bool { return !r.has(p) }) {
 		if err := r.retire(ctx); err != nil {
@@ -67,13 +69,29 @@ func (r *Run) commitParts(ctx context.Context, l *listing, names []*partName) (w
 		return false, err
 	}
 	parts, err := l.loadAll(ctx, names)
-	if err != nil || parts == nil || s.committed(parts[0]) {
+	if err == nil && parts == nil {
+		return false, r.counts(ctx)
+	}
+	if err != nil || s.committed(parts[0]) {
 		return false, err
 	}
 	if r.dir.NoCommit || missing(names) != "" {
 		return true, nil
 	}
 	return false, r.dir.commit(ctx, parts, r)
+}
+
+// counts returns an error if this worker's part has gone, but not because the run was committed:
+// then another run has taken its place.
+func (r *Run) counts(ctx context.Context) error {
+	if r.own == nil {
+		return nil
+	}
+	s, err := r.dir.state(ctx)
+	if err != nil || s.committed(r.own) {
+		return err
+	}
+	return r.dir.rival("")
 }
 
 // retire drops the parts and plans of other runs of the same recipe that do nothing but what is in
@@ -394,7 +412,7 @@ func (d *Dir) forget(ctx context.Context, parts []*Part) error {
 		switch {
 		case err != nil:
 			return err
-		case part == nil:
+		case part == nil, !d.dead(s, part): // that one has begun since
 		case slices.ContainsFunc(part.Files, func(f File) bool { return !staged[f.Staged] }): // of another attempt
 			err = l.dropPart(ctx, p)
 		default:

@@ -372,3 +372,92 @@ func TestTwoPlans(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// pausing is a storage that calls a function after it has written an object.
+type pausing struct {
+	*teststore.Memory
+	after func(name string)
+}
+
+func (p pausing) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	w, err := p.Memory.Create(ctx, name, o)
+	return pausingWriter{w, p, name}, err
+}
+
+type pausingWriter struct {
+	storage.Writer
+	of   pausing
+	name string
+}
+
+func (w pausingWriter) Commit(replace bool) error {
+	err := w.Writer.Commit(replace)
+	if err == nil {
+		w.of.after(w.name)
+	}
+	return err
+}
+
+// TestOvertaken: a worker whose part another run has dropped fails. It does not take the part for
+// one that is committed.
+func TestOvertaken(t *testing.T) {
+	for _, of := range []uint32{1, 2} {
+		s := teststore.NewMemory()
+		for i := range of {
+			r := newRunner(s, month)
+			r.Shard, r.Of = i, of
+			r.use(pausing{s, func(name string) {
+				if p := parsePartName(strings.TrimPrefix(name, "b/out.bloomjoin/")); p == nil || p.shard != of-1 {
+					return
+				}
+				rival := newRunner(s, month)
+				rival.Recipe.Options = "o2"
+				if _, _, _, err := rival.do(t.Context()); err != nil {
+					t.Error("the rival:", err)
+				}
+			}})
+			_, _, _, err := r.do(t.Context())
+			if i == of-1 && (!errors.Is(err, ErrExists) || !errors.Is(err, storage.ErrAgain)) || i < of-1 && err != nil {
+				t.Errorf("worker %d of %d: %v", i, of, err)
+			}
+		}
+		equal(t, "data", data(s), monthData)
+		equal(t, "manifests", manifests(s), settled)
+	}
+}
+
+// TestForgetsOwnOnly: a worker that has committed leaves the part of an attempt that has begun since.
+func TestForgetsOwnOnly(t *testing.T) {
+	s := teststore.NewMemory()
+	attempt := func(after func(name string)) error {
+		r := newRunner(s, month)
+		r.Force = true
+		r.use(pausing{s, after})
+		_, _, _, err := r.do(t.Context())
+		return err
+	}
+	parted, over, ended := make(chan bool), make(chan bool), make(chan error)
+	err := attempt(func(name string) {
+		if name != "b/out.bloomjoin/"+settledName(1) {
+			return
+		}
+		go func() {
+			ended <- attempt(func(name string) {
+				if parsePartName(strings.TrimPrefix(name, "b/out.bloomjoin/")) != nil {
+					close(parted)
+					<-over
+				}
+			})
+		}()
+		<-parted
+	})
+	close(over)
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Error(err)
+	}
+	if state, err := newRunner(s, month).state(t.Context()); err != nil || state.Generation != 2 || len(state.Committed) != 2 {
+		t.Errorf("%+v, %v", state, err)
+	}
+	equal(t, "data", data(s), monthData)
+	equal(t, "manifests", manifests(s), settled)
+}

@@ -98,6 +98,9 @@ func (r *Run) waits(ctx context.Context) (string, error) {
 	l := &listing{dir: r.dir}
 	err := l.manifests(ctx)
 	own := l.of(r.id[:digits], r.of())
+	if err == nil && len(own) == 0 {
+		err = r.counts(ctx)
+	}
 	if err != nil || len(own) == 0 {
 		return "", err
 	}

@@ -161,6 +161,7 @@ func (r *Run) undo(ctx context.Context, failed error) error {
 func (w *Writer) create(ctx context.Context, p *Part) error {
 	r := w.run
 	for try := range maxCommitAttempts {
+		r.own = p
 		err := r.dir.writePart(ctx, r.partName(), p)
 		if err == nil {
 			w.parted = true
@@ -181,8 +182,11 @@ func (w *Writer) create(ctx context.Context, p *Part) error {
 		now, err := r.dir.readPart(ctx, r.dir.manifest(r.partName()))
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was committed, or dropped
-		case err != nil, !r.dir.dead(s, now):
+		case err != nil:
 			return err
+		case !r.dir.dead(s, now):
+			r.own = now
+			return nil
 		default:
 			err = l.dropPart(ctx, &partName{name: r.partName(), part: now})
 		}
