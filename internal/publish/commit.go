@@ -211,11 +211,10 @@ func (d *Dir) commit(ctx context.Context, parts []*Part, run *Run) error {
 		if err != nil {
 			return err
 		}
-		err = d.swap(ctx, l, u, run)
-		switch {
-		case err == nil:
-			return d.forget(ctx, parts)
-		case !errors.Is(err, errLost):
+		if err = d.swap(ctx, l, u, run); err == nil {
+			err = d.forget(ctx, parts)
+		}
+		if !errors.Is(err, errLost) {
 			return err
 		}
 		if err := pause(ctx, try); err != nil {
@@ -383,7 +382,9 @@ func (d *Dir) newest(ctx context.Context, written *State, p *Part) error {
 	return errors.Join(d.removeManifest(ctx, stateName(written.Generation)), errLost)
 }
 
-// forget removes the parts of a committed run, and its plan, and writes the copy of the state.
+// forget removes the parts of a committed run, and its plan, and writes the copy of the state. The
+// error is errLost if another state has replaced that with the run: some storages create no file
+// exclusively.
 func (d *Dir) forget(ctx context.Context, parts []*Part) error {
 	l, err := d.settled(ctx)
 	if err != nil {
@@ -392,6 +393,9 @@ func (d *Dir) forget(ctx context.Context, parts []*Part) error {
 	s, err := l.state(ctx)
 	if err != nil {
 		return err
+	}
+	if !s.committed(parts[0]) {
+		return errLost
 	}
 	if err := d.copyState(ctx, s); err != nil {
 		return err

@@ -42,6 +42,8 @@ func FuzzManifest(f *testing.F) {
 	f.Add(`{"version":5,"recipes":[{}],"inputs":[{"input":"a"},{"input":"a"}],"removing":[{"name":"../x"}]}`, byte(0))
 	f.Add(`{"version":5,"run":"0123456789abcdef","shard":1,"of":2,"inputs":[{"input":"a","groups":3,"lo":1,"hi":3}],"files":[{"name":"x/\\xFF"}]}`, byte(1))
 	f.Add(`{"version":5,"run":"0123456789abcdef","of":1,"inputs":[{"groups":9223372036854775807,"lo":-1,"hi":1}]}`, byte(1))
+	f.Add(`{"version":5,"run":"0123456789abcdef","of":1,"task":{"inputs":1},"inputs":[{"input":"a","files":["x"]}]}`, byte(1))
+	f.Add(`{"version":5,"run":"0123456789abcdef","of":1,"task":{"inputs":1},"inputs":[{"input":"a"}],"files":[{"name":"x","inputs":["b"]}]}`, byte(1))
 	f.Add(`{"version":2,"files":[{"name":"a.parquet","input":"a"},{"name":"a.parquet","input":"b"},{"name":"b.parquet","input":"a"}]}`, byte(2))
 	f.Fuzz(func(t *testing.T, text string, kind byte) {
 		s := teststore.NewMemory()
@@ -94,7 +96,11 @@ func FuzzManifest(f *testing.F) {
 		parts := []*Part{part}
 		if u, err := d.merged(parts); err == nil {
 			_ = u.required(state)
-			_, _ = d.next(l, state, u, nil)
+			if next, err := d.next(l, state, u, nil); err == nil {
+				if err := errors.Join(d.writeState(t.Context(), stateName(next.Generation), next, true), d.readState(t.Context(), next.Generation, false, &back)); err != nil {
+					t.Errorf("%v, of %+v", err, next)
+				}
+			}
 		}
 	})
 }

@@ -153,7 +153,7 @@ func (s *State) markers(busy map[string]bool, all bool) map[string]bool {
 		want[path.Join(p, Success)] = p == "" && all
 	}
 	for _, e := range s.Inputs {
-		if p := partitionOf(e.Input); p != "" && !busy[p] {
+		if p := partitionOf(e.Input); p != "" && localName(p) && !busy[p] {
 			want[path.Join(p, Success)] = true
 		}
 	}

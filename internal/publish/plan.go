@@ -178,5 +178,8 @@ func unpackNames(b []byte) ([]string, error) {
 	if len(all) > maxManifest {
 		return nil, errors.New("too long")
 	}
+	if len(all) == 0 {
+		return nil, nil
+	}
 	return strings.Split(string(all), "\x00"), nil
 }

@@ -138,7 +138,8 @@ func (s *State) pending() bool {
 func (s *State) committed(p *Part) bool { return slices.Contains(s.Committed, p.key()) }
 
 // outdated returns an input of the part whose entry was made after the part's run began, so that
-// the run can never be committed. ok is false if there is none.
+// the run can never be committed. ok is false if there is none, unless others have removed all that
+// the run would remove, and it does nothing else.
 func (s *State) outdated(p *Part) (input string, ok bool) {
 	late := func(input string) bool {
 		e := s.entry(input)
@@ -149,11 +150,11 @@ func (s *State) outdated(p *Part) (input string, ok bool) {
 			return e.Input, true
 		}
 	}
-	i := slices.IndexFunc(p.Task.Remove, late)
-	if i < 0 {
-		return "", false
+	if i := slices.IndexFunc(p.Task.Remove, late); i >= 0 {
+		return p.Task.Remove[i], true
 	}
-	return p.Task.Remove[i], true
+	left := p.Task.Inputs > 0 || slices.ContainsFunc(p.Task.Remove, func(input string) bool { return s.entry(input) != nil })
+	return "", !left && s.Generation > p.Task.Generation
 }
 
 // recipe returns the recipe of an entry.

@@ -286,7 +286,7 @@ func TestRivals(t *testing.T) {
 						if of == 1 {
 							u.log = append(u.log, r.untrue(t, s, common))
 						}
-					case errors.Is(err, errKilled), errors.Is(err, ErrExists):
+					case errors.Is(err, errKilled), errors.Is(err, ErrExists), errors.Is(err, storage.ErrAgain):
 						u.log = append(u.log, fmt.Sprintf("%d fails: %v", now.(*turning).worker, err))
 					default:
 						t.Errorf("seed %d: %v", seed, err)
@@ -459,5 +459,29 @@ func TestForgetsOwnOnly(t *testing.T) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	equal(t, "data", data(s), monthData)
+	equal(t, "manifests", manifests(s), settled)
+}
+
+// TestReplacedState: a run whose state another process replaces, as on a storage without exclusive
+// creation, is committed again.
+func TestReplacedState(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, map[string]string{"a": "1"})
+	r.use(pausing{s, func(name string) {
+		if name != "b/out.bloomjoin/"+stateName(1) {
+			return
+		}
+		if err := s.Delete(t.Context(), storage.Object{Name: name}); err != nil {
+			t.Error(err)
+		}
+		if _, _, _, err := newRunner(s, map[string]string{"b": "22"}).do(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}})
+	if _, _, _, err := r.do(t.Context()); err != nil {
+		t.Error(err)
+	}
+	equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
+	equal(t, "listed", listed(t, s), "a:1 b:22")
 	equal(t, "manifests", manifests(s), settled)
 }

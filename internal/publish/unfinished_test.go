@@ -140,3 +140,33 @@ func TestLateSuccess(t *testing.T) {
 		}
 	}
 }
+
+// TestGivenUp: the plan of a run that has no inputs, and only removes what others have removed since, goes.
+func TestGivenUp(t *testing.T) {
+	for _, log := range []map[string]string{{"a": "1"}, {}} {
+		s := teststore.NewMemory()
+		if len(log) > 0 {
+			if _, _, _, err := newRunner(s, map[string]string{"a": "1", "b": "22"}).do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := 1
+		r := newRunner(mortal{s, &left}, log)
+		r.Prune, r.Of = true, 2
+		if _, _, _, err := r.do(t.Context()); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		if !strings.Contains(manifests(s), "plan-") {
+			t.Fatal(manifests(s))
+		}
+		next := newRunner(s, map[string]string{"a": "1"})
+		next.Prune = true
+		if _, _, _, err := next.do(t.Context()); err != nil {
+			t.Error(err)
+		}
+		equal(t, "manifests", manifests(s), settled)
+		if v, err := next.Verify(t.Context(), false); err != nil || !v.Complete {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+}

@@ -174,7 +174,7 @@ func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, erro
 	next := s.without(gone)
 	next.arrange() // recipes without outputs are forgotten
 	for _, f := range u.files {
-		if slices.ContainsFunc(next.Files, func(g File) bool { return g.Name == f.Name }) {
+		if next.file(f.Name) != nil {
 			return nil, fmt.Errorf("%s: %w: %s is the output of other inputs, too (write to another directory)", d.Name, ErrExists, f.Name)
 		}
 	}
@@ -182,6 +182,9 @@ func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, erro
 	recipe.IDsMatched = u.matched
 	next.add(recipe, u.entries, u.files)
 	next.arrange()
+	if err := next.consistent(fault.At{File: d.manifest(u.first.name)}); err != nil {
+		return nil, err
+	}
 	if one, other := next.twice(); other != "" {
 		return nil, d.twice(one, other)
 	}
