@@ -293,9 +293,8 @@ func (d *Dir) rival(of string) error {
 	return cause.Mark(cause.Workers, fmt.Errorf("%s: %w: another run has committed outputs%s since this one began (run again; let only one run write the outputs of an input)%w", d.Name, ErrExists, of, quiet.Error{Err: storage.ErrAgain}))
 }
 
-// complete returns an error unless every input of the run is in the state or is being
-// committed. Another run that no longer found an input may have removed its outputs since this
-// run was planned.
+// complete returns an error unless every input of the run is being committed, or in the state as the
+// run has seen it. Another run may have removed or replaced outputs since this run was planned.
 func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 	if r == nil || s.Generation == u.first.Task.Generation {
 		return nil
@@ -304,21 +303,46 @@ func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 	for _, e := range u.entries {
 		now[e.Input] = true
 	}
+	newer := false
 	for input, err := range r.in.names() {
+		e := s.entry(input)
+		switch {
+		case err != nil:
+			return err
+		case now[input]:
+		case e == nil:
+			err := cause.Mark(cause.Workers, fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, input, quiet.Error{Err: storage.ErrAgain}))
+			return r.overtaken(ctx, err)
+		default:
+			newer = newer || e.Generation > u.first.Task.Generation
+		}
+	}
+	if !newer {
+		return nil
+	}
+	for in, err := range r.in.Each {
 		if err != nil {
 			return err
 		}
-		if now[input] || s.entry(input) != nil {
+		e := s.entry(in.Input)
+		if now[in.Input] || e.Generation <= u.first.Task.Generation {
 			continue
 		}
-		l := &listing{dir: r.dir}
-		if err := l.manifests(ctx); err != nil {
-			return err
+		was := s.recipe(e)
+		if e.Size != in.Size || e.Print != in.Print || !was.sameOptions(&r.dir.Recipe) || was.IDs != r.dir.Recipe.IDs && r.dir.IDsChanged != IDsKeep {
+			return r.overtaken(ctx, r.dir.rival(" of "+in.Input))
 		}
-		err := cause.Mark(cause.Workers, fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, input, quiet.Error{Err: storage.ErrAgain}))
-		return errors.Join(err, r.drop(ctx, l))
 	}
 	return nil
+}
+
+// overtaken drops the run, which can be committed no more, and returns the error.
+func (r *Run) overtaken(ctx context.Context, err error) error {
+	l := &listing{dir: r.dir}
+	if err := l.manifests(ctx); err != nil {
+		return err
+	}
+	return errors.Join(err, r.drop(ctx, l))
 }
 
 // present returns an error unless what workers have staged is there, as far as the listing

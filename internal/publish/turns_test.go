@@ -3,11 +3,13 @@ package publish
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,7 @@ type turns struct {
 	grants []chan bool
 	ended  []bool
 	log    []string
+	states []*State // that were written
 }
 
 // take runs workers until all have ended. Each gets the storage by which it takes turns.
@@ -128,7 +131,14 @@ func (w turningWriter) Commit(replace bool) error {
 	if err := w.of.turn(fmt.Sprintf("write %s %t", w.name, replace)); err != nil {
 		return err
 	}
-	return w.Writer.Commit(replace)
+	err := w.Writer.Commit(replace)
+	if n := generationOf(path.Base(w.name)); err == nil && n > 0 && path.Base(w.name) == stateName(n) {
+		b, _ := w.of.Get(w.name)
+		state := &State{}
+		err = json.Unmarshal(b, state)
+		w.of.turns.states = append(w.of.turns.states, state)
+	}
+	return err
 }
 
 func (w turningWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
@@ -484,4 +494,79 @@ func TestReplacedState(t *testing.T) {
 	equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
 	equal(t, "listed", listed(t, s), "a:1 b:22")
 	equal(t, "manifests", manifests(s), settled)
+}
+
+// TestVersions: of a run that ends well, a state had all inputs in the versions that the run saw,
+// since it began. Runs see different versions, have different recipes, and may use Force.
+func TestVersions(t *testing.T) {
+	for seed := range uint64(seeds(cases.Count(60, 150, 300))) {
+		u := &turns{random: rand.New(rand.NewPCG(seed, 23))}
+		s := teststore.NewMemory()
+		var workers []func(storage.Storage)
+		var dies []int
+		mayDie := u.random.IntN(2) == 0
+		for range 2 + u.random.IntN(2) {
+			log := map[string]string{}
+			for _, input := range []string{"dt=1/a", "dt=1/b", "dt=2/a", "flat"} {
+				if u.random.IntN(6) > 0 {
+					log[input] = strings.Repeat(input[:1], 1+u.random.IntN(2))
+				}
+			}
+			force, options, of := u.random.IntN(3) == 0, []string{"o1", "o1", "o2"}[u.random.IntN(3)], uint32(1+u.random.IntN(2))
+			for i := range of {
+				workers = append(workers, func(now storage.Storage) {
+					r := newRunner(now, log)
+					r.Force, r.Recipe.Options, r.Shard, r.Of = force, options, i, of
+					begun := max(len(u.states)-1, 0)
+					_, run, _, err := r.do(t.Context())
+					what := fmt.Sprintf("%d of %v, force %t, %s", now.(*turning).worker, log, force, options)
+					u.log = append(u.log, fmt.Sprintf("%s ends: %v", what, err))
+					switch {
+					case err == nil || errors.Is(err, ErrDone):
+						if of > 1 { // others may not be done
+							if run == nil {
+								return
+							}
+							if waits, err := run.waits(t.Context()); waits != "" || err != nil {
+								return
+							}
+						}
+						if !slices.ContainsFunc(u.states[begun:], func(state *State) bool { return r.in(state) }) {
+							t.Errorf("seed %d: %s: no state has it", seed, what)
+						}
+					case errors.Is(err, errKilled), errors.Is(err, ErrExists), errors.Is(err, storage.ErrAgain):
+					default:
+						t.Errorf("seed %d: %s: %v", seed, what, err)
+					}
+				})
+				if dies = append(dies, -1); mayDie && u.random.IntN(2) == 0 {
+					dies[len(dies)-1] = u.random.IntN(80)
+				}
+			}
+		}
+		u.take(s, dies, workers...)
+		last := newRunner(s, with(nil))
+		last.Force = true
+		if _, _, _, err := last.do(t.Context()); err != nil {
+			t.Errorf("seed %d: at the end: %v", seed, err)
+		}
+		if data(s) != monthData {
+			t.Errorf("seed %d: %s; %s", seed, data(s), manifests(s))
+		}
+		if t.Failed() {
+			t.Logf("%s", u.story())
+			return
+		}
+	}
+}
+
+// in reports whether a state has the inputs of the run as it saw them.
+func (r *runner) in(s *State) bool {
+	for in := range r.inputs().Each {
+		e := s.entry(in.Input)
+		if e == nil || e.Print != in.Print || s.recipe(e).Options != r.Recipe.Options {
+			return false
+		}
+	}
+	return true
 }
