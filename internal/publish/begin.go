@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 )
@@ -189,6 +190,7 @@ func (r *Run) decide(ctx context.Context, l *listing) (nothing bool, err error) 
 // and the error is errLost.
 func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err error) {
 	planned := ""
+	r.own = nil
 	if r.of() > 1 && slices.Contains(l.plans, planName(r.id, r.of())) {
 		task, found, err := r.readPlan(ctx)
 		if err != nil || !found {
@@ -209,12 +211,15 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 			return false, err
 		case part == nil:
 			return false, errLost
-		case r.dir.dead(s, part), r.of() > 1 && part.Task.Digest != planned,
-			p.shard == r.dir.Shard && r.dir.present(l, s, part.Files) != nil: // what it has staged is gone
+		case p.shard == r.dir.Shard:
+			own, r.own, err = true, part, r.dir.present(ctx, l, s, part.Files)
+		}
+		gone := errors.Is(err, fault.ErrMismatch) // what it has staged
+		if gone || r.dir.dead(s, part) || r.of() > 1 && part.Task.Digest != planned {
 			return false, cmp.Or(l.dropPart(ctx, p), errLost)
 		}
-		if p.shard == r.dir.Shard {
-			own, r.own = true, part
+		if err != nil {
+			return false, err
 		}
 	}
 	return own, nil

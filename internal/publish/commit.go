@@ -234,7 +234,7 @@ func (d *Dir) swap(ctx context.Context, l *listing, u *mergedParts, run *Run) er
 	if err := d.current(s, u); err != nil {
 		return err
 	}
-	if err := d.present(l, s, u.files); err != nil {
+	if err := d.present(ctx, l, s, u.files); err != nil {
 		return err
 	}
 	if err := u.required(s); err != nil {
@@ -346,23 +346,33 @@ func (r *Run) overtaken(ctx context.Context, err error) error {
 }
 
 // present returns an error unless what workers have staged is there, as far as the listing
-// shows it: on object stores, it does not.
-func (d *Dir) present(l *listing, s *State, files []File) error {
+// shows it: on object stores, it does not. Of copies, which have another time, the bytes are compared.
+func (d *Dir) present(ctx context.Context, l *listing, s *State, files []File) error {
 	for i := range files {
 		f := &files[i]
 		if !strings.HasSuffix(f.Staged, ".staged") { // an upload
 			continue
 		}
-		staged, ok := l.objects[f.Name[:strings.LastIndexByte(f.Name, '/')+1]+f.Staged]
+		name := f.Name[:strings.LastIndexByte(f.Name, '/')+1] + f.Staged
+		staged, ok := l.objects[name]
 		if now, copied := l.objects[f.Name]; !ok && copied && s.file(f.Name) == nil {
-			staged, ok = now, true
-		}
-		if ok && staged.Size == f.Bytes {
-			continue
+			name, staged, ok = f.Name, now, true
 		}
 		got := "nothing"
-		if ok {
+		switch {
+		case ok && staged.Size != f.Bytes:
 			got = fmt.Sprintf("%d bytes", staged.Size)
+		case ok && (f.Identity == "" || f.Identity == staged.Identity || f.Sum == ""):
+			continue
+		case ok:
+			sum, _, err := SumOf(ctx, d.Store, d.path(name))
+			if err == nil && sum == f.Sum || errors.Is(err, fs.ErrNotExist) { // another process has published it
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			got = "other bytes"
 		}
 		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.path(f.Name)}, "the file", "what a worker has staged", got)).WithHint("run the worker that wrote it again")
 	}

@@ -1,9 +1,16 @@
 package publish
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestUnited checks that the parts of a run are only united if they hold every row group
@@ -60,6 +67,30 @@ func TestUnited(t *testing.T) {
 		c.change(parts)
 		if _, err := d.merged(parts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+	}
+}
+
+// TestPresent: what was staged is there, and a copy of it has its bytes.
+func TestPresent(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, nil)
+	for content, want := range map[string]string{"rows": "", "ro": "2 bytes", "rowz": "other bytes"} {
+		for _, name := range []string{"x/_a.1.staged", "x/a"} {
+			s.Put("b/out/"+name, []byte(content))
+			l, err := r.look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := xxh3.New()
+			h.Write([]byte("rows"))
+			err = r.present(t.Context(), l, &State{}, []File{{Name: "x/a", Staged: "_a.1.staged", Bytes: 4, Sum: Sum(h), Identity: "of another machine"}})
+			if (err != nil) != (want != "") || err != nil && (!errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "got "+want)) {
+				t.Errorf("%s with %q: %v, want %q", name, content, err, want)
+			}
+			if err := s.Delete(t.Context(), storage.Object{Name: "b/out/" + name}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
