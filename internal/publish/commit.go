@@ -279,13 +279,17 @@ func (d *Dir) current(s *State, u *mergedParts) error {
 	p := *u.first
 	p.Inputs = u.entries
 	input, late := s.outdated(&p)
-	if !late {
+	if !late || p.elsewhere && p.Task.Force {
 		return nil
 	}
-	if input == "" {
-		return d.rival("")
+	of := ""
+	if input != "" {
+		of = " of " + input
 	}
-	return d.rival(" of " + input)
+	if p.elsewhere {
+		return faults.Errorf("%s: %w: it has outputs%s (run all workers with {Force}, and what they write replaces them)", d.Name, ErrExists, of)
+	}
+	return d.rival(of)
 }
 
 // rival returns the error of a run that another one was faster than.

@@ -103,6 +103,7 @@ func (l *listing) named(ctx context.Context, names []string) error {
 		if p.part, err = l.dir.readPart(ctx, name); err != nil {
 			return err
 		}
+		p.part.elsewhere = true
 		l.parts = append(l.parts, p)
 	}
 	return nil

@@ -44,8 +44,9 @@ type Part struct {
 	Files   []File  `json:"files"` // staged
 	Require Require `json:"require,omitzero"`
 
-	name    string // of the manifest itself, once it takes part in a commit
-	written int64  // in milliseconds since 1970; 0: unknown
+	name      string // of the manifest itself, once it takes part in a commit
+	written   int64  // in milliseconds since 1970; 0: unknown
+	elsewhere bool   // it knows nothing of the state, as it was written beside another directory
 }
 
 // key identifies the run of a part, and the state that it began with.

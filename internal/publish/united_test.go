@@ -2,6 +2,7 @@ package publish
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -92,5 +93,45 @@ func TestPresent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestElsewhere: parts that were written beside other directories add to a directory, and replace
+// its outputs only with Force.
+func TestElsewhere(t *testing.T) {
+	s := teststore.NewMemory()
+	for i, c := range []struct {
+		log   map[string]string
+		force bool
+		want  string
+		is    error
+	}{
+		{log: map[string]string{"a": "1"}, want: "_SUCCESS a.out:1"},
+		{log: map[string]string{"b": "2"}, want: "_SUCCESS a.out:1 b.out:2"},
+		{log: map[string]string{"a": "3", "b": "3"}, want: "_SUCCESS a.out:1 b.out:2", is: ErrExists},
+		{log: map[string]string{"a": "3", "b": "3"}, force: true, want: "_SUCCESS a.out:3 b.out:3"},
+	} {
+		r := newRunner(s, c.log)
+		r.NoCommit, r.Force, r.Manifests = true, c.force, fmt.Sprintf("b/%d.bloomjoin", i)
+		_ = s.Delete(t.Context(), storage.Object{Name: "b/out/" + Success}) // of another directory
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Fatal(i, err)
+		}
+		if i > 0 {
+			s.Put("b/out/"+Success, nil)
+		}
+		var names []string
+		for _, name := range s.Names() {
+			if strings.HasPrefix(name, r.Manifests+"/shard-") {
+				names = append(names, name)
+			}
+		}
+		for range 2 { // the second time, it is done
+			d := newRunner(s, nil)
+			if _, err := d.Complete(t.Context(), names); !errors.Is(err, c.is) || errors.Is(err, storage.ErrAgain) {
+				t.Errorf("commit %d of %q: %v, want %v", i, names, err, c.is)
+			}
+		}
+		equal(t, fmt.Sprint("data of ", i), data(s), c.want)
 	}
 }
