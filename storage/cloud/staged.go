@@ -3,6 +3,7 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,11 @@ type stagedToken struct {
 	Upload string    `json:"upload,omitempty"` // S3
 	Tags   []partTag `json:"parts,omitempty"`  // S3
 	Blocks int       `json:"blocks,omitempty"` // Azure
-	Hidden string    `json:"hidden,omitempty"` // Google: the key
+}
+
+// hidden returns the key of an object of Google that is staged.
+func (t stagedToken) hidden(key string) string {
+	return path.Join(path.Dir(key), "_"+path.Base(key)+"."+t.Mark+".staged")
 }
 
 // partTag is a [types.CompletedPart] in short.
@@ -85,11 +90,10 @@ func (s *store) Stage(ctx context.Context, given string) (w storage.Writer, seal
 	if n.local {
 		return objects.Stage(ctx, s.opts.Local, n.key)
 	}
-	key := n.key
+	of := b.writer(ctx, n.key)
 	if _, ok := b.sink.(resumer); !ok {
-		key = path.Join(path.Dir(key), "_"+path.Base(key)+"."+b.writer(ctx, key).mark+".staged")
+		of.key = stagedToken{Mark: of.mark}.hidden(n.key)
 	}
-	of := b.writer(ctx, key)
 	return of, func() (token, identity string, settle func() error, err error) {
 		token, err = of.seal()
 		return token, "", nil, err
@@ -100,7 +104,6 @@ func (s *store) Stage(ctx context.Context, given string) (w storage.Writer, seal
 func (w *writer) seal() (token string, err error) {
 	t := stagedToken{Mark: w.mark}
 	if _, ok := w.b.sink.(resumer); !ok {
-		t.Hidden = w.key
 		_, err = w.commit("")
 	} else if err = w.failed(); err == nil && (w.up == nil || len(w.buf) > 0) {
 		err = w.send()
@@ -129,6 +132,9 @@ func tokenOf(given, token string) (t stagedToken, err error) {
 	if err := json.Unmarshal([]byte(token), &t); err != nil {
 		return t, fmt.Errorf("%s: not the token of a staged object: %w", given, err)
 	}
+	if mark, err := hex.DecodeString(t.Mark); err != nil || len(mark) == 0 || t.Blocks < 0 || t.Blocks > 5*maxParts { // as many as Azure takes
+		return t, fmt.Errorf("%s: not the token of a staged object: %q", given, token)
+	}
 	return t, nil
 }
 
@@ -151,7 +157,7 @@ func (s *store) Publish(ctx context.Context, given, token string) (identity stri
 		if r, ok := b.sink.(resumer); ok {
 			identity, err = r.resume(n.key, t).complete(ctx, anyVersion)
 		} else {
-			identity, err = b.sink.(mover).move(ctx, t.Hidden, n.key)
+			identity, err = b.sink.(mover).move(ctx, t.hidden(n.key), n.key)
 		}
 		return err
 	})
@@ -190,7 +196,7 @@ func (s *store) Discard(ctx context.Context, given, token string) error {
 		if r, ok := b.sink.(resumer); ok {
 			return r.resume(n.key, t).abort(ctx)
 		}
-		return b.remove(ctx, t.Hidden, "")
+		return b.remove(ctx, t.hidden(n.key), "")
 	})
 	if lost(err) || errors.Is(err, fs.ErrNotExist) {
 		return nil
