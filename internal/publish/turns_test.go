@@ -570,3 +570,43 @@ func (r *runner) in(s *State) bool {
 	}
 	return true
 }
+
+// TestMixed: of two runs with different options over different inputs, which begin in an empty
+// directory, only the first is committed.
+func TestMixed(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, map[string]string{"a": "1"})
+	r.use(pausing{s, func(name string) {
+		if parsePartName(strings.TrimPrefix(name, "b/out.bloomjoin/")) == nil {
+			return
+		}
+		rival := newRunner(s, map[string]string{"b": "1"})
+		rival.Recipe.Options = "o2"
+		if _, _, _, err := rival.do(t.Context()); err != nil {
+			t.Error("the rival:", err)
+		}
+	}})
+	if _, _, _, err := r.do(t.Context()); !errors.Is(err, ErrExists) {
+		t.Error(err)
+	}
+	equal(t, "data", data(s), "_SUCCESS b.out:1")
+}
+
+// TestRequireAgain: workers that do not meet their requirements leave nothing, so that they can run
+// again with others.
+func TestRequireAgain(t *testing.T) {
+	s := teststore.NewMemory()
+	for _, rows := range []int64{100, 1} {
+		for i := range uint32(2) {
+			r := newRunner(s, month)
+			r.Shard, r.Of, r.Require = i, 2, Require{Rows: rows}
+			if _, _, _, err := r.do(t.Context()); errors.Is(err, ErrRequire) != (i == 1 && rows == 100) {
+				t.Errorf("worker %d, %d rows: %v", i, rows, err)
+			}
+		}
+		if rows == 100 && manifests(s)+data(s) != "" {
+			t.Errorf("left: %s; %s", manifests(s), data(s))
+		}
+	}
+	equal(t, "data", data(s), monthData)
+}

@@ -144,21 +144,14 @@ func (s *State) matchedWith(r *Recipe, matched [2]int64) (_ [2]int64, total int6
 	return matched, total
 }
 
-// next returns the state after the run.
-func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, error) {
-	gone := map[string]bool{}
-	for _, e := range u.entries {
-		gone[e.Input] = true
-	}
-	for _, input := range u.first.Task.Remove {
-		gone[input] = true
-	}
+// fits returns an error if the outputs of a run, in place of those that go, do not fit the others.
+func (d *Dir) fits(s *State, u *mergedParts, run *Run, gone map[string]bool) error {
 	for _, f := range s.Files {
 		some := func(is bool) bool {
 			return slices.ContainsFunc(f.Inputs, func(input string) bool { return gone[input] == is })
 		}
 		if some(true) && some(false) {
-			return nil, fmt.Errorf("%s: %w: %s has rows of other inputs, too (run all workers again)", d.Name, ErrExists, f.Name)
+			return fmt.Errorf("%s: %w: %s has rows of other inputs, too (run all workers again)", d.Name, ErrExists, f.Name)
 		}
 	}
 	for i := range s.Inputs {
@@ -168,8 +161,27 @@ func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, erro
 		}
 		was := s.recipe(e)
 		if !was.sameOptions(&u.first.Recipe) || run != nil && !run.replacedInputs[e.Input] && !was.same(&u.first.Recipe) { // made since the run began
-			return nil, d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
+			return d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
 		}
+	}
+	ours := func(r Recipe) bool { return r.sameOptions(&u.first.Recipe) }
+	if len(s.Recipes) > 0 && !u.first.Task.Force && !slices.ContainsFunc(s.Recipes, ours) { // all made since the run began
+		return d.foreign(cmp.Or(append(slices.Clone(s.Inputs[0].Files), s.Inputs[0].Input)...))
+	}
+	return nil
+}
+
+// next returns the state after the run.
+func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, error) {
+	gone := map[string]bool{}
+	for _, e := range u.entries {
+		gone[e.Input] = true
+	}
+	for _, input := range u.first.Task.Remove {
+		gone[input] = true
+	}
+	if err := d.fits(s, u, run, gone); err != nil {
+		return nil, err
 	}
 	next := s.without(gone)
 	next.arrange() // recipes without outputs are forgotten

@@ -137,13 +137,13 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int
 	return notes, waits, err
 }
 
-// undo drops what a run has staged that could not be committed and has no other workers, or that
-// another run was faster than.
+// undo drops what a run has staged that could not be committed and has no other workers, or does not
+// meet its requirements, or that another run was faster than.
 func (r *Run) undo(ctx context.Context, failed error) error {
 	switch {
 	case r.swapped:
 		return nil
-	case r.of() > 1:
+	case r.of() > 1 && !errors.Is(failed, ErrRequire):
 		if !errors.Is(failed, ErrExists) {
 			return nil
 		}
