@@ -225,10 +225,10 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 	return own, nil
 }
 
-// dead reports whether a part is of a run that is committed, or can no longer be.
+// dead reports whether a part is of a run that is committed, or can no longer be, as those of version 4.
 func (d *Dir) dead(s *State, p *Part) bool {
 	_, late := s.outdated(p)
-	return late || s.committed(p)
+	return late || s.committed(p) || p.Version == version-1
 }
 
 // drop removes the plan of this run and its parts, with what they have staged.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -167,6 +168,41 @@ func TestGivenUp(t *testing.T) {
 		equal(t, "manifests", manifests(s), settled)
 		if v, err := next.Verify(t.Context(), false); err != nil || !v.Complete {
 			t.Errorf("%+v, %v", v, err)
+		}
+	}
+}
+
+// TestVersion4: what version 4 has left is an error, and with Force is made again.
+func TestVersion4(t *testing.T) {
+	for _, noCommit := range []bool{false, true} {
+		s := teststore.NewMemory()
+		first := newRunner(s, month)
+		first.NoCommit, first.Force = noCommit, true // so that the part is one of the same run
+		if _, _, _, err := first.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range s.Names() {
+			if !strings.HasPrefix(name, "b/out.bloomjoin/") {
+				continue
+			}
+			b := string(must(s.Get(name)))
+			for _, c := range [][2]string{{`"version":5`, `"version":4`}, {`"staged":`, `"was":`}, {`"generation":1,"rows_in"`, `"rows_in"`}} {
+				b = strings.ReplaceAll(b, c[0], c[1])
+			}
+			s.Put(name, []byte(b))
+		}
+		if _, err := newRunner(s, nil).Complete(t.Context(), nil); !errors.Is(err, fault.ErrUnsupported) {
+			t.Errorf("no commit %t: %v", noCommit, err)
+		}
+		r := newRunner(s, month)
+		r.Force = true
+		if did, _, _, err := r.do(t.Context()); err != nil || len(did) != len(month) {
+			t.Errorf("no commit %t: %q, %v", noCommit, did, err)
+		}
+		equal(t, "data", data(s), monthData)
+		equal(t, "manifests", manifests(s), settled)
+		if _, _, _, err := newRunner(s, month).do(t.Context()); !errors.Is(err, ErrDone) {
+			t.Error(err)
 		}
 	}
 }
