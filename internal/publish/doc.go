@@ -38,8 +38,12 @@
 // next generation exists, reads it, and adds to that. Of two runs over the same inputs the first
 // commits. Each [Entry] has the generation that it was made in, so the other one finds an entry
 // that is newer than the state with which it began, and fails with an error that says so; run again,
-// it compares anew. Two attempts at one run have one key, and the state lists the keys of its last
+// it compares anew. So does a run that finds an input which it kept removed or made otherwise, or
+// its part dropped. Two attempts at one run have one key, and the state lists the keys of its last
 // runs: the slower one finds that it is done.
+//
+// Parts that were written beside other directories know nothing of the state: they add to it, and
+// replace outputs only with Force. Of copied files the bytes are compared.
 //
 // A killed run leaves a plan, parts, and staged files. The same run, started again, goes on with
 // them. They are removed once they can no longer be committed, as an entry of theirs is newer; a run
