@@ -161,7 +161,14 @@ func TestForceKilled(t *testing.T) {
 		}
 	}
 	for round := 0; round < rounds || between == 0 && round < maxRounds; round++ {
-		before, listed := snapshotOf(t, out), map[string]bool{}
+		before, listed, beside := snapshotOf(t, out), map[string]bool{}, names(t, out+".bloomjoin")
+		newest := ""
+		for _, name := range beside {
+			if number, ok := strings.CutPrefix(name, "manifest-"); ok {
+				newest = number
+			}
+		}
+		settled := slices.Contains(beside, "settled-"+newest)
 		for _, f := range stateOf(t, out).Files {
 			listed[f.Name] = true // and not by a run that was killed
 		}
@@ -191,7 +198,8 @@ func TestForceKilled(t *testing.T) {
 			}
 		}
 		for name, content := range before {
-			if strings.HasPrefix(name, fmt.Sprintf("dt=%d/", 3-day)) && listed[name] && after[name] != content {
+			// Before it begins, a run publishes what one that was killed has committed.
+			if strings.HasPrefix(name, fmt.Sprintf("dt=%d/", 3-day)) && listed[name] && after[name] != content && settled {
 				t.Fatalf("round %d: %s of the other day has changed", round, name)
 			}
 		}

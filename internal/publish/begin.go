@@ -214,6 +214,9 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 		case p.shard == r.dir.Shard:
 			own, r.own, err = true, part, r.dir.present(ctx, l, s, part.Files)
 		}
+		if errors.Is(err, errLost) {
+			return false, err
+		}
 		gone := errors.Is(err, fault.ErrMismatch) // what it has staged
 		if gone || r.dir.dead(s, part) || r.of() > 1 && part.Task.Digest != planned {
 			return false, cmp.Or(l.dropPart(ctx, p), errLost)

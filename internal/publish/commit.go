@@ -378,6 +378,13 @@ func (d *Dir) present(ctx context.Context, l *listing, s *State, files []File) e
 			}
 			got = "other bytes"
 		}
+		now := &listing{dir: d}
+		if err := now.manifests(ctx); err != nil {
+			return err
+		}
+		if now.newest != l.newest { // another process has published it since the manifests were listed
+			return errLost
+		}
 		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.path(f.Name)}, "the file", "what a worker has staged", got)).WithHint("run the worker that wrote it again")
 	}
 	return nil
