@@ -107,6 +107,17 @@ func stateOf(t *testing.T, out string) (s outputState) {
 	return s
 }
 
+// settledAt reports whether the files of an output directory's state are published.
+func settledAt(t *testing.T, out string) bool {
+	newest, beside := "", names(t, out+".bloomjoin")
+	for _, name := range beside {
+		if number, ok := strings.CutPrefix(name, "manifest-"); ok {
+			newest = number
+		}
+	}
+	return slices.Contains(beside, "settled-"+newest)
+}
+
 // Runs with --force over two days are killed at random times. Outputs of the other
 // day and unrelated files never change, every output is complete and from one run,
 // and _SUCCESS exists only while everything that the state lists does. The next undisturbed run
@@ -161,14 +172,7 @@ func TestForceKilled(t *testing.T) {
 		}
 	}
 	for round := 0; round < rounds || between == 0 && round < maxRounds; round++ {
-		before, listed, beside := snapshotOf(t, out), map[string]bool{}, names(t, out+".bloomjoin")
-		newest := ""
-		for _, name := range beside {
-			if number, ok := strings.CutPrefix(name, "manifest-"); ok {
-				newest = number
-			}
-		}
-		settled := slices.Contains(beside, "settled-"+newest)
+		before, listed, settled := snapshotOf(t, out), map[string]bool{}, settledAt(t, out)
 		for _, f := range stateOf(t, out).Files {
 			listed[f.Name] = true // and not by a run that was killed
 		}
@@ -213,7 +217,7 @@ func TestForceKilled(t *testing.T) {
 				t.Fatalf("round %d: %s is the output of no run", round, name)
 			}
 		}
-		if !has(after, "_SUCCESS") {
+		if !has(after, "_SUCCESS") || !settledAt(t, out) { // a _SUCCESS of the state before
 			continue
 		}
 		state := stateOf(t, out)
