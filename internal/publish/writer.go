@@ -199,6 +199,8 @@ func (w *Writer) create(ctx context.Context, p *Part) error {
 
 // Files returns the files that were added, in order.
 func (w *Writer) Files() (files []File) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, f := range w.files {
 		files = append(files, *f)
 	}
