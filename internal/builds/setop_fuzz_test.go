@@ -96,7 +96,7 @@ func fuzzCombine(f *testing.F, op SetOp, want func(in, all int, first bool) bool
 			if len(sets[i]) > 0 {
 				keyed, bits = keyed+1, bits || f.Bloom() != nil
 			}
-			sketched = sketched && (f.Exact() != nil || f.Facts().Registers != nil)
+			sketched = sketched && (len(sets[i]) == 0 || f.Exact() != nil || f.Facts().Registers != nil)
 		}
 		got, err := combine(t, op, filters, names)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -52,7 +53,7 @@ type Dir struct {
 	// Rows returns the number of rows of a file, as the file itself says.
 	Rows func(ctx context.Context, name string) (int64, error)
 
-	sums map[string]string // checksums that were computed, by name and identity
+	sums sync.Map // checksums that were computed, by name and identity
 }
 
 // Success is the name of the file that marks a complete directory.
@@ -245,8 +246,9 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 		return "", nil
 	}
 	version := f.Name + "\x00" + obj.Identity
-	sum, known := d.sums[version]
-	if !known || obj.Identity == "" {
+	known, ok := d.sums.Load(version)
+	sum, _ := known.(string)
+	if !ok || obj.Identity == "" {
 		var err error
 		sum, _, err = SumOf(ctx, d.Store, d.path(f.Name))
 		switch { // another run may be about to replace it
@@ -257,10 +259,7 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 		case err != nil:
 			return "", err
 		}
-		if d.sums == nil {
-			d.sums = map[string]string{}
-		}
-		d.sums[version] = sum
+		d.sums.Store(version, sum)
 	}
 	if sum != f.Sum {
 		return "changed", nil
