@@ -9,30 +9,33 @@ import (
 	"slices"
 )
 
-// cutShort says that a commit has ended between the state and its last file.
-const cutShort = "its commit was cut short (run bloomjoin commit, or the run again)"
-
-// Unfinished returns why the directory cannot be read: no run is committed, or a commit was cut
-// short, or a file is not as the state says. It is empty for a directory without manifests.
-func (d *Dir) Unfinished(ctx context.Context) (string, error) {
+// Unfinished returns why the directory is not complete: workers that are not done, or runs that
+// are not committed. It is empty for a complete directory, and for one without manifests. Of
+// several runs, it is the first that counts, own before others; own may be nil.
+func (d *Dir) Unfinished(ctx context.Context, own *Run) (string, error) {
 	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
+	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 && l.newest == 0 {
 		return "", err
 	}
-	if l.newest == 0 {
-		return l.unfinished(ctx, &State{})
+	if own != nil {
+		l.parts = append(l.of(own.id[:digits], own.of()), l.parts...)
+	}
+	why, err := l.unfinished(ctx)
+	if why != "" && len(l.parts) > 0 || err != nil { // one that a run was about to write may stand there
+		return why, err
+	}
+	_, err = d.Store.Stat(ctx, d.path(Success))
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if why != "" || l.newest == 0 {
+		return why, nil
+	}
+	if err := l.tree(ctx); err != nil { // of a run that has been committed, but for _SUCCESS
+		return "", err
 	}
 	s, err := l.state(ctx)
 	if err != nil {
-		return "", err
-	}
-	if s.pending() {
-		return cutShort, nil
-	}
-	if _, err = d.Store.Stat(ctx, d.path(Success)); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	if err := l.tree(ctx); err != nil {
 		return "", err
 	}
 	return d.incomplete(ctx, l, s, map[string]bool{})
@@ -41,12 +44,14 @@ func (d *Dir) Unfinished(ctx context.Context) (string, error) {
 // Finished reports whether the deepest name=value directory that holds a file of the
 // directory is marked as complete, though others may not be.
 func (d *Dir) Finished(ctx context.Context, file string) bool {
-	l, p := &listing{dir: d}, partitionOf(file)
-	if p == "" || l.manifests(ctx) != nil {
-		return false
+	l, p, busy := &listing{dir: d}, partitionOf(file), map[string]bool{"": true}
+	err := l.manifests(ctx)
+	for _, of := range l.parts {
+		part, failed := l.load(ctx, of)
+		err = cmp.Or(err, failed)
+		part.busy(busy)
 	}
-	s, err := l.state(ctx)
-	if err != nil || s.changing()[p] {
+	if err != nil || busy[p] {
 		return false
 	}
 	_, err = d.Store.Stat(ctx, d.path(p+"/"+Success))
@@ -54,26 +59,28 @@ func (d *Dir) Finished(ctx context.Context, file string) bool {
 }
 
 // unfinished returns what the first run that has not been committed waits for.
-func (l *listing) unfinished(ctx context.Context, s *State) (string, error) {
+func (l *listing) unfinished(ctx context.Context) (string, error) {
 	for _, p := range l.parts {
-		part, err := l.load(ctx, p)
+		left, err := l.leftOver(ctx, p)
 		if err != nil {
 			return "", err
 		}
-		if part != nil && !l.dir.dead(s, part) {
-			return l.waits(ctx, p)
+		if left {
+			continue
 		}
+		if p.of == 1 && !p.done {
+			return "the run that writes it has not ended", nil
+		}
+		differs, err := l.differs(ctx, p)
+		return cmp.Or(missing(l.of(p.run, p.of)), fmt.Sprintf("%d of %d workers are done, and nothing is committed", p.of, p.of)) + differs, err
 	}
-	if slices.ContainsFunc(l.plans, func(string) bool { return len(l.parts) == 0 }) {
+	begun := func(plan string) bool {
+		return slices.ContainsFunc(l.parts, func(p *partName) bool { return p.key() == keyOfPlan(plan) })
+	}
+	if slices.ContainsFunc(l.plans, func(plan string) bool { return !begun(plan) }) {
 		return "no worker is done", nil
 	}
 	return "", nil
-}
-
-// waits returns what the run of a part waits for.
-func (l *listing) waits(ctx context.Context, p *partName) (string, error) {
-	differs, err := l.differs(ctx, p)
-	return cmp.Or(missing(l.of(p.run, p.of)), fmt.Sprintf("%d of %d workers are done, and nothing is committed", p.of, p.of)) + differs, err
 }
 
 // differs says why other workers of as many take no part in the run of p.
@@ -82,27 +89,9 @@ func (l *listing) differs(ctx context.Context, p *partName) (string, error) {
 	if i < 0 {
 		return "", nil
 	}
-	own, err := l.load(ctx, p)
-	if err != nil {
-		return "", err
-	}
 	other, err := l.load(ctx, l.parts[i])
-	if own == nil || other == nil || !own.Recipe.sameOptions(&other.Recipe) || own.Recipe.same(&other.Recipe) {
+	if p.part == nil || other == nil || !p.part.Recipe.sameOptions(&other.Recipe) || p.part.Recipe.same(&other.Recipe) {
 		return "", err
 	}
 	return "; the IDs differ from the other shards'", nil
-}
-
-// waits returns what the run waits for; empty: it is committed.
-func (r *Run) waits(ctx context.Context) (string, error) {
-	l := &listing{dir: r.dir}
-	err := l.manifests(ctx)
-	own := l.of(r.id[:digits], r.of())
-	if err == nil && len(own) == 0 {
-		err = r.counts(ctx)
-	}
-	if err != nil || len(own) == 0 {
-		return "", err
-	}
-	return l.waits(ctx, own[0])
 }

@@ -40,17 +40,14 @@ func optional(s string) *string {
 	return &s
 }
 
-func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {
+func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark, over string) error {
 	match, none := conditions(over)
-	out, err := k.client.PutObject(ctx, &s3.PutObjectInput{
+	_, err := k.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &k.bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))), ContentType: aws.String(contentType),
 		IfMatch: match, IfNoneMatch: none, Metadata: map[string]string{markKey: mark},
 		ServerSideEncryption: types.ServerSideEncryption(k.sse), SSEKMSKeyId: optional(k.kmsKey),
 	})
-	if err != nil {
-		return "", err
-	}
-	return etag(aws.ToString(out.ETag)), nil
+	return err
 }
 
 func (k *s3Sink) begin(ctx context.Context, key, mark string) (upload, error) {
@@ -117,23 +114,16 @@ func (u *s3Upload) part(ctx context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *s3Upload) complete(ctx context.Context, over string) (identity string, err error) {
+func (u *s3Upload) complete(ctx context.Context, over string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	sortParts(u.parts)
+	slices.SortFunc(u.parts, func(a, b types.CompletedPart) int { return int(*a.PartNumber - *b.PartNumber) })
 	match, none := conditions(over)
-	out, err := u.sink.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+	_, err := u.sink.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &u.sink.bucket, Key: &u.key, UploadId: u.id, IfMatch: match, IfNoneMatch: none,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	})
-	if err != nil {
-		return "", err
-	}
-	return etag(aws.ToString(out.ETag)), nil
-}
-
-func sortParts(parts []types.CompletedPart) {
-	slices.SortFunc(parts, func(a, b types.CompletedPart) int { return int(*a.PartNumber - *b.PartNumber) })
+	return err
 }
 
 func (u *s3Upload) abort(ctx context.Context) error { return u.sink.abort(ctx, u.key, *u.id) }
