@@ -299,7 +299,7 @@ func TestSubtract(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		all := numbers(15_000, func(int) int64 { return rng.Int64() })
 		o := countingOptions(multiset)
-		for name, values := range map[string][]int64{"all": all, "some": all[:4000], "more": all[4000:6000], "rest": all[6000:]} {
+		for name, values := range map[string][]int64{"all": all, "some": all[:4000], "more": all[4000:6000], "rest": all[6000:], "none": {}} {
 			putParquet(t, s, name, 1000, record(t, column{"id", values}))
 			f, _ := build(t, s, []string{name}, o)
 			if _, err := filters.Save(t.Context(), s, name+".bjf", f, filters.Options{}); err != nil {
@@ -319,6 +319,8 @@ func TestSubtract(t *testing.T) {
 		}
 		_, err = CombineFiles(t.Context(), s, Subtract, []string{"some.bjf", "all.bjf"}, filters.Limits{})
 		refused(t, "more keys than are in", err, fault.ErrMismatch, "all.bjf", "at most the 4000")
+		_, err = CombineFiles(t.Context(), s, Subtract, []string{"none.bjf", "some.bjf"}, filters.Limits{})
+		refused(t, "keys where none is in", err, fault.ErrMismatch, "some.bjf", "at most the 0")
 		_, err = CombineFiles(t.Context(), s, Subtract, []string{"some.bjf", "more.bjf"}, filters.Limits{})
 		refused(t, "other keys than are in", err, fault.ErrMismatch, "more.bjf", "counters")
 		union, err := CombineFiles(t.Context(), s, Union, []string{"rest.bjf", "some.bjf", "more.bjf"}, filters.Limits{})

@@ -14,15 +14,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
-// A column of the null type has no keys, alone or together with files that have
-// some.
-func TestNullColumn(t *testing.T) {
-	s := newStore()
+// putNulls writes the file null, whose column id is of the null type.
+func putNulls(t *testing.T, s *memStore) {
 	null := array.NewNull(3)
 	defer null.Release()
 	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.Null, Nullable: true}}, nil), []arrow.Array{null}, 3)
 	defer rec.Release()
 	putParquet(t, s, "null", 1000, rec)
+}
+
+// A column of the null type has no keys, alone or together with files that have
+// some.
+func TestNullColumn(t *testing.T) {
+	s := newStore()
+	putNulls(t, s)
 	putColumn(t, s, "ints", []int64{1, 7})
 	putColumn(t, s, "strings", []string{"a"})
 	for _, c := range []struct {
@@ -47,11 +52,7 @@ func TestNullColumn(t *testing.T) {
 // and what it is combined or updated with has the class. So it is for a filter without keys that has one.
 func TestNullColumnWithOthers(t *testing.T) {
 	s := newStore()
-	null := array.NewNull(3)
-	defer null.Release()
-	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.Null, Nullable: true}}, nil), []arrow.Array{null}, 3)
-	defer rec.Release()
-	putParquet(t, s, "null", 1000, rec)
+	putNulls(t, s)
 	putColumn(t, s, "none", []string{})
 	var texts []string
 	for i := range 5000 {

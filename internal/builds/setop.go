@@ -171,8 +171,11 @@ func (op SetOp) noun() string {
 }
 
 // deciding returns the filters without which the result is another: a set without keys adds
-// nothing, and has nothing in common with others.
+// nothing, and has nothing in common with others. Among multisets all decide, as counts must fit.
 func (op SetOp) deciding(parts []part, lim filters.Limits) (keyed []part, err error) {
+	if op == Subtract || slices.ContainsFunc(parts, counts) {
+		return parts, nil
+	}
 	var empty []part
 	for i, p := range parts {
 		switch none, err := p.empty(lim); {
@@ -180,7 +183,7 @@ func (op SetOp) deciding(parts []part, lim filters.Limits) (keyed []part, err er
 			return nil, err
 		case !none:
 			keyed = append(keyed, p)
-		case i == 0 && op != Union && op != Intersect:
+		case i == 0 && op == Difference:
 			return parts[:1], nil
 		default:
 			empty = append(empty, p)
@@ -271,6 +274,20 @@ func descend(op SetOp, parts []part) *filters.Filter {
 func keyOf(f *filters.Facts) []filters.KeyColumn {
 	return each.Slice(f.Key, func(k filters.KeyColumn) filters.KeyColumn { return filters.KeyColumn{Name: k.Name, Class: k.Class} })
 }
+
+// combiner applies an operation to one filter after the other.
+type combiner struct {
+	op     SetOp
+	lim    filters.Limits
+	budget *budget
+	// For an intersection of Bloom filters:
+	common uint64  // estimate of its keys, at least that of any two
+	inOne  float64 // the largest rate of one of them
+
+	exceptions *exceptions // of the filters; nil: none has any
+}
+
+func limitOf(lim filters.Limits) uint64 { return cmp.Or(lim.MaxBytes, filters.DefaultMaxBytes) }
 
 // sets combines exact filters.
 func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) error {

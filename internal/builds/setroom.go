@@ -1,7 +1,6 @@
 package builds
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -69,17 +68,3 @@ func roomOf(f *filters.Filter) string {
 	}
 	return fmt.Sprintf("that for %d keys in %d blocks of %s", facts.Capacity.Keys, facts.Capacity.Blocks, facts.Params.Geometry)
 }
-
-// combiner applies an operation to one filter after the other.
-type combiner struct {
-	op     SetOp
-	lim    filters.Limits
-	budget *budget
-	// For an intersection of Bloom filters:
-	common uint64  // estimate of its keys, at least that of any two
-	inOne  float64 // the largest rate of one of them
-
-	exceptions *exceptions // of the filters; nil: none has any
-}
-
-func limitOf(lim filters.Limits) uint64 { return cmp.Or(lim.MaxBytes, filters.DefaultMaxBytes) }

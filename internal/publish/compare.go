@@ -104,8 +104,8 @@ func (c *comparison) compare(ctx context.Context) error {
 }
 
 // recipes returns an error if the outputs in the directory were made with other options, or,
-// where outputs depend on all inputs and are not to be made again, with other IDs. Outputs made with the same options can be
-// kept: see input.
+// where outputs depend on all inputs and are not to be made again, with other IDs. Outputs made
+// with the same options can be kept: see input.
 func (c *comparison) recipes() error {
 	d, s := c.dir, c.state
 	if d.Force || len(s.Recipes) == 0 {

@@ -18,9 +18,10 @@
 //     Options.MaxLineBytes.
 //   - CSV and TSV start with a row of distinct, non-empty names, unless Options.NoHeader
 //     is set. Only the first field may have no name, as that of an index; it is no
-//     column. Before them, a line such as sep=; names the delimiter of CSV. A row with another number of fields is an error. An empty field is NULL. CSV has the quotes of
-//     RFC 4180; a quoted empty field is NULL too, and everything within quotes,
-//     including line ends, is kept unchanged. TSV has no quotes.
+//     column. Before the names, a line such as sep=; gives the delimiter of CSV. A row with
+//     another number of fields is an error. An empty field is NULL. CSV has the quotes of
+//     RFC 4180; a quoted empty field is NULL too, and everything within quotes, including
+//     line ends, is kept unchanged. TSV has no quotes.
 //   - Lines, CSV or TSV with many NUL bytes together, or with NUL and other control
 //     characters, in the first 64 KiB are an error: the input is not text.
 //   - Lines have one column, "id" or Options.Column, and no header. A whole line is

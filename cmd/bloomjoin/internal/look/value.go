@@ -38,7 +38,7 @@ func clip(s string, most int, how func(string) string) string {
 // text returns a value of a type for texts or bytes, which dictionaries may have, too.
 func text(a arrow.Array, i int) (s string, ok bool) {
 	switch a := a.(type) {
-	case *array.FixedSizeBinary: // which is no text
+	case *array.FixedSizeBinary: // shown as bytes, not as text
 	case interface{ Value(int) string }:
 		return a.Value(i), true
 	case interface{ Value(int) []byte }:

@@ -64,10 +64,11 @@ type Session struct {
 // keeps them, and with them the command, as long as the process lives. Flags that the command does
 // not have are ignored.
 func (c *Session) Complete(cmd *cobra.Command, of map[string]flags.Completion) {
+	if !c.shell {
+		return
+	}
 	for name, f := range of {
-		if c.shell {
-			_ = cmd.RegisterFlagCompletionFunc(name, f) // there is no such flag
-		}
+		_ = cmd.RegisterFlagCompletionFunc(name, f) // an error means that the command lacks the flag
 	}
 }
 
