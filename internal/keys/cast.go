@@ -224,7 +224,7 @@ func fromText(from, to arrow.DataType) convert {
 // with an optional minus sign and blanks around them. Other spellings, such as 007 or +7, are distinct
 // texts of the same number, so a key of text distinguishes them.
 func textToInteger(dst, value []byte) ([]byte, bool) {
-	v, negative, ok := canonicalInteger(bytes.Trim(value, " \t"))
+	v, negative, ok := canonicalInteger(scalar.Trim(value))
 	if !ok {
 		return dst, false
 	}

@@ -13,7 +13,15 @@ import (
 )
 
 // Trim removes spaces and tabs around a value.
-func Trim(s string) string { return strings.Trim(s, " \t") }
+func Trim[T string | []byte](s T) T {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for n := len(s); n > 0 && (s[n-1] == ' ' || s[n-1] == '\t'); n-- {
+		s = s[:n-1]
+	}
+	return s
+}
 
 // Bool parses true or false in any case.
 func Bool(s string) (v, ok bool) {

@@ -200,8 +200,8 @@ func (r *plainReader) put(v []byte) bool {
 // them, in two's complement. It returns false if it does not fit in bits.
 func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
 	negative := false
-	if n := len(s); n > 0 && (s[0] <= ' ' || s[n-1] <= ' ') {
-		s = []byte(scalar.Trim(string(s)))
+	if n := len(s); n > 0 && (s[0] <= ' ' || s[n-1] <= ' ') { // few have blanks, and the call takes time
+		s = scalar.Trim(s)
 	}
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
 		negative, s = s[0] == '-', s[1:]
