@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -162,15 +163,10 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 			o.Format = dataset.Parquet
 		}
 		return o, nil
-	case flags.CheckFormat(o.Output, format != "") != nil:
-		return o, flags.CheckFormat(o.Output, format != "")
 	case format == "" && !strings.Contains(filepath.Base(out), "."):
-		if err := flags.RegularOutput(out); err != nil {
-			return o, err
-		}
-		return o, flags.Usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/", out, out, out, out)
+		return o, cmp.Or(flags.RegularOutput(out), flags.Usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/", out, out, out, out))
 	}
-	return o, flags.RegularOutput(out)
+	return o, cmp.Or(flags.CheckFormat(o.Output, format != ""), flags.RegularOutput(out))
 }
 
 // scanReport is the JSON report of scan, and a part of join's.

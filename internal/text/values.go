@@ -199,10 +199,7 @@ func (r *plainReader) put(v []byte) bool {
 // parseInt returns the integer value of s, an optional sign and digits with blanks around
 // them, in two's complement. It returns false if it does not fit in bits.
 func parseInt(s []byte, signed bool, bits int) (uint64, bool) {
-	negative := false
-	if n := len(s); n > 0 && (s[0] <= ' ' || s[n-1] <= ' ') { // few have blanks, and the call takes time
-		s = scalar.Trim(s)
-	}
+	s, negative := scalar.Trim(s), false
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
 		negative, s = s[0] == '-', s[1:]
 	}
