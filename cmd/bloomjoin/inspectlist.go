@@ -138,7 +138,7 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 	if !d.Complete {
 		complete = "not complete"
 	}
-	rows := int64(0)
+	var rows int64
 	for _, f := range found {
 		if d.Generation == 0 && f.Table != nil { // the manifest has none yet
 			rows += f.Table.Rows
