@@ -299,7 +299,10 @@ func (f *fileSource) check() error {
 	if f.strict.Swap(true) {
 		return nil
 	}
-	return f.checkWhole()
+	if err := f.checkWhole(); err != nil {
+		return fmt.Errorf("for readers of streams: %w", err)
+	}
+	return nil
 }
 
 func (f *fileSource) close() error {

@@ -72,6 +72,9 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int,
 	c.Announce()
 	k := chunkWalk{Chunk: c, keeps: c.end-c.pos <= o.Keep}
 	k.stored = storedRange{f: f, at: c.at, pos: c.pos, size: c.end - c.pos}
+	if !f.BoundsBelieved(c.leaf) && w.order[to].Defined() {
+		c.header = []byte{} // to look for bounds, which readers of the copy would trust
+	}
 	if why, err := k.walk(ctx); why != "" || err != nil {
 		return nil, why, err
 	}
@@ -182,6 +185,12 @@ func (k *chunkWalk) page() (why string, err error) {
 		}
 	default:
 		return fmt.Sprintf("it has a page of type %v", h.Type), nil
+	}
+	if k.header != nil {
+		var claims pageClaims
+		if _, err := meta.Decode(k.header, &claims); err != nil || claims.V1.Statistics.MinValue.Valid || claims.V2.V.Statistics.MinValue.Valid {
+			return "its writer is not trusted for the bounds in its pages' headers", nil
+		}
 	}
 	k.plainSize += size + int64(h.UncompressedPageSize)
 	countKind(&k.kinds, h.Type, p.encoding)

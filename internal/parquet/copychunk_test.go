@@ -383,6 +383,57 @@ func TestCopyHoldsEmpty(t *testing.T) {
 	}
 }
 
+// TestCopyHeaders: bounds in the headers of pages are copied from trusted writers alone.
+func TestCopyHeaders(t *testing.T) {
+	bounds := func(f *File) (n int) {
+		for g := range f.RowGroups {
+			for l := range f.Leaves {
+				c := f.Chunk(g, l)
+				c.header = []byte{}
+				_, err := c.Next(t.Context())
+				for ; err == nil; _, err = c.Next(t.Context()) {
+					var claims pageClaims
+					if _, err := meta.Decode(c.header, &claims); err != nil {
+						t.Fatal(err)
+					}
+					if claims.V1.Statistics.MinValue.Valid || claims.V2.V.Statistics.MinValue.Valid {
+						n++
+					}
+				}
+				c.Close()
+				if !errors.Is(err, io.EOF) {
+					t.Fatal(err)
+				}
+			}
+		}
+		return n
+	}
+	found := map[bool]int{}
+	for name, in := range copyInputs(t) {
+		f, err := openBytes(in, name)
+		if err != nil || len(f.Leaves) == 0 || whole(f) != nil {
+			continue
+		}
+		for _, trusted := range []bool{true, false} {
+			if !trusted {
+				f.Metadata.CreatedBy = "hyparquet 1" // trusted in nothing
+			}
+			out, err := copyWhole(f, sameCodec(f), new(copies))
+			if err != nil {
+				continue // the name decides what else is allowed
+			}
+			c, err := openBytes(out, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[trusted] += bounds(c)
+		}
+	}
+	if found[true] == 0 || found[false] > 0 {
+		t.Errorf("pages whose headers have bounds, by whether the writer is trusted: %v", found)
+	}
+}
+
 // whole returns the first error in a file.
 func whole(f *File) error {
 	for g := range f.RowGroups {

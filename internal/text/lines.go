@@ -53,17 +53,19 @@ func linesOf(s *stream, max int) *lines {
 // set, binary data in the first 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
 	l := linesOf(s, max)
-	for len(l.buf) < 4 && l.err == nil && bytes.IndexByte(l.buf, '\n') < 0 {
+	for len(l.buf) < 4 && l.err == nil && bytes.LastIndexByte(l.buf, '\n') < 1 {
 		l.fill()
 	}
 	if mark, n := markOf(l.buf); mark == UTF8 {
 		l.from, l.seen = n, n
 	}
-	for len(l.buf)-l.from < 64 && l.err == nil && unmarked(l.buf[l.from:]) != "" {
-		l.fill() // the first read may be short
-	}
-	if encoding := unmarked(l.buf[l.from:]); encoding != "" {
-		return nil, notUTF8(l.at, encoding)
+	if head := l.buf[l.from:]; len(head) > 1 && (head[0] == 0 || head[1] == 0) {
+		for len(l.buf)-l.from < 64 && l.err == nil {
+			l.fill() // the first read may be short
+		}
+		if encoding := unmarked(l.buf[l.from:]); encoding != "" {
+			return nil, notUTF8(l.at, encoding)
+		}
 	}
 	if look {
 		l.look = readSize

@@ -263,7 +263,7 @@ func (v *tableVictim) put(name string, n int) error {
 	return os.Rename(name, filepath.Join(v.copies, fmt.Sprintf("%d.copy%s", n, filepath.Ext(name))))
 }
 
-var aboutClaims = regexp.MustCompile("the (offset|column) index|Bloom filter|as decoded")
+var aboutClaims = regexp.MustCompile("the (offset|column) index|Bloom filter|as decoded|for readers of streams")
 
 // agree returns which ways to read disagree about a file. Errors about limits of one
 // of them do not count.
@@ -273,7 +273,7 @@ func agree(check, read, copied, joined error) string {
 	}
 	ok := func(err error) bool { return !errors.Is(err, fault.ErrCorrupt) }
 	if check != nil && aboutClaims.MatchString(check.Error()) {
-		return "" // not all ways to read use indexes and statistics
+		return "" // not all ways to read use indexes, statistics and what the footer says again
 	}
 	switch {
 	case check == nil && !limit(read) && !ok(read):
