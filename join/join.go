@@ -58,10 +58,8 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return each.Seq(j.room().Run(ctx), func(r arraycopy.Rows) partition.Rows { return partition.Rows{Piece: r.Piece, Record: r.Record} })
 }
 
-// Write joins and writes the answer to the output. With Options.Require and without a
-// shard, nothing of a directory becomes visible before it is met: see
-// [partition.Output].PublishAtEnd. [partition.Output.WriteScan] says what remains after
-// an error.
+// Write joins and writes the answer to the output. Nothing becomes visible unless
+// Options.Require is met. [partition.Output.WriteScan] says what remains after an error.
 //
 // From Parquet to Parquet no rows are made. Write copies the log's columns from page
 // to page, and the IDs, whatever they were read from, are held, kept on disk and

@@ -34,11 +34,6 @@ type Output struct {
 	// written: a file or, in a directory, the outputs for this run's inputs that
 	// its manifests list.
 	Force bool
-	// PublishAtEnd makes all files of a directory visible at the end and, with Force,
-	// leaves everything there unchanged until then, so that a failure changes
-	// nothing. It needs space for all files in addition to those that they replace.
-	// (A single file always becomes visible only at the end.)
-	PublishAtEnd bool
 	// TargetSize is the size in bytes that files of a directory should have; 0: one file
 	// for each input. Inputs in one directory, with the same schema and codec, then share
 	// files, in order: a file that has TargetSize bytes is followed by another one, which
@@ -65,10 +60,9 @@ type Output struct {
 // one filter, that filter. An output that exists is an error that wraps fs.ErrExist, unless
 // Force is set.
 //
-// After an error nothing of a single file is visible; it appears whole or not at all. A
-// directory does not: files that were complete by then stay, without _SUCCESS, which comes
-// last. With PublishAtEnd, all of its files become visible at the end. What was written to a stream
-// remains there.
+// After an error nothing is visible, and what was there is unchanged: a file appears whole or not
+// at all. The files of a directory appear when all of its workers are done; until then they need
+// space in addition to those that they replace. What was written to a stream remains there.
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (dataset.Written, error) {
 	return output.Output(o).WriteScan(ctx, s.room(), each.Slice(pieces, Piece.in), each.Slice(logs, (*File).in))
 }

@@ -22,7 +22,12 @@ var _ Rester = (*localWriter)(nil)
 
 // Create implements [Storage]. It makes missing directories. A private file has
 // the mode 0600.
-func (local) Create(_ context.Context, name string, o CreateOptions) (Writer, error) {
+func (l local) Create(ctx context.Context, name string, o CreateOptions) (Writer, error) {
+	return l.create(ctx, name, tmpEnding, o)
+}
+
+// create is Create with the ending of the temporary name.
+func (local) create(_ context.Context, name, ending string, o CreateOptions) (Writer, error) {
 	if err := isLocal(name); err != nil {
 		return nil, err
 	}
@@ -38,7 +43,7 @@ func (local) Create(_ context.Context, name string, o CreateOptions) (Writer, er
 		err := os.MkdirAll(dir, 0o777)
 		if err == nil {
 			var f *os.File
-			if f, err = openMode(filepath.Join(dir, tmpName(base)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
+			if f, err = openMode(filepath.Join(dir, tmpName(base, ending)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
 				return &localWriter{f: f, final: name}, nil
 			}
 		}

@@ -27,13 +27,14 @@ import (
 // that a program passes on; nothing bounds it. It is a [ManifestLister]. Names are paths
 // with slashes, or URLs; ./a//b is a/b. Each version of an object has an identity of its
 // own.
-func Memory() Storage { return &memory{objects: map[string]version{}} }
+func Memory() Storage { return &memory{objects: map[string]version{}, staged: map[string][]byte{}} }
 
 type memory struct {
 	mu       sync.RWMutex
 	names    []string // sorted
 	objects  map[string]version
-	versions int // so far
+	versions int               // so far
+	staged   map[string][]byte // objects without a name yet, by token
 }
 
 type version struct {
@@ -244,15 +245,58 @@ func (w *memoryWriter) CommitOver(replace bool, over string) (identity string, s
 		return "", nil, fmt.Errorf("%s: %w", w.name, fs.ErrExist)
 	case replace && over != "" && was.id != over:
 		return "", nil, changed(w.name)
-	case !there:
-		i, _ := slices.BinarySearch(w.m.names, w.name)
-		w.m.names = slices.Insert(w.m.names, i, w.name)
 	}
 	w.ended = true
-	w.m.versions++
-	identity = strconv.Itoa(w.m.versions)
-	w.m.objects[w.name] = version{w.Bytes(), identity, time.Now()}
-	return identity, nil, nil
+	return w.m.put(w.name, w.Bytes()), nil, nil
+}
+
+// put makes bytes the object of a name, and returns its identity. The caller holds the lock.
+func (m *memory) put(name string, b []byte) (identity string) {
+	if i, there := slices.BinarySearch(m.names, name); !there {
+		m.names = slices.Insert(m.names, i, name)
+	}
+	m.versions++
+	identity = strconv.Itoa(m.versions)
+	m.objects[name] = version{b, identity, time.Now()}
+	return identity
+}
+
+// Stage creates an object without its name. seal returns the token by which Publish finds it.
+func (m *memory) Stage(ctx context.Context, name string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
+	if w, err = m.Create(ctx, name, CreateOptions{}); err != nil {
+		return nil, nil, err
+	}
+	of := w.(*memoryWriter)
+	return w, func() (token, identity string, settle func() error, err error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		of.ended = true
+		m.versions++
+		token = of.name + "#" + strconv.Itoa(m.versions)
+		m.staged[token] = of.Bytes()
+		return token, "", nil, nil
+	}, nil
+}
+
+// Publish gives a staged object its name, and replaces what has that name. The error wraps
+// fs.ErrNotExist if it was published or discarded before.
+func (m *memory) Publish(_ context.Context, name, token string) (identity string, settle func() error, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, ok := m.staged[token]
+	if !ok {
+		return "", nil, missing(name, fs.ErrNotExist)
+	}
+	delete(m.staged, token)
+	return m.put(clean(name), b), nil, nil
+}
+
+// Discard drops a staged object.
+func (m *memory) Discard(_ context.Context, _, token string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.staged, token)
+	return nil
 }
 
 func (w *memoryWriter) Abort() error {

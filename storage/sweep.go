@@ -26,18 +26,22 @@ const (
 )
 
 // tmpName returns a new temporary name for the file called base. It begins with
-// a dot, so readers of the directory do not take it for data.
-func tmpName(base string) string {
+// a dot or an underscore, so readers of the directory do not take it for data.
+func tmpName(base, ending string) string {
+	start := "."
+	if ending == stagedEnding {
+		start = stagedStart
+	}
 	tag := fmt.Sprintf("%016x", rand.Uint64())
 	if id, ok := process.This(); ok {
 		tag = id.String() + "-" + tag
 	}
-	return "." + stemOf(base) + "." + tag + tmpEnding
+	return start + stemOf(base) + "." + tag + ending
 }
 
 // maxStem leaves room in a name for the longest tag: an ID, 16 random digits,
 // and the separators.
-const maxStem = maxName - len("..-") - process.MaxLen - 16 - len(tmpEnding)
+const maxStem = maxName - len("..-") - process.MaxLen - 16 - len(stagedEnding)
 
 // stemOf returns the part of a temporary name that identifies the final file: its
 // name, or the beginning and a checksum of a name that is too long.

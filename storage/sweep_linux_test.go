@@ -15,7 +15,7 @@ import (
 
 func TestTmpName(t *testing.T) {
 	for _, base := range []string{"out.parquet", "a.b-c", strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
-		name := tmpName(base)
+		name := tmpName(base, tmpEnding)
 		stem, o, ok := ownerOf(name)
 		this, _ := process.This()
 		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.PID != os.Getpid() || o.Gone() || !Marker(name) {

@@ -42,7 +42,7 @@ type errorGroup struct {
 // errorCase is a command that fails, shown with its output and exit code.
 type errorCase struct {
 	about  string          // what went wrong, as a heading
-	setup  []string        // commands that are run before and succeed
+	setup  []string        // commands that are run before and succeed, or "remove PATTERN"
 	cmd    string          // may end with "< FILE", "> FULL-DISK" or "> CLOSED"
 	env    []string        // NAME=VALUE
 	status int             // of all answers of an S3 server, which is started for the case
@@ -141,6 +141,15 @@ func (c errorCase) run(t *testing.T, template string) string {
 	}
 	t.Chdir(dir)
 	for _, s := range c.setup {
+		if pattern, ok := strings.CutPrefix(s, "remove "); ok {
+			files, _ := filepath.Glob(pattern)
+			for _, f := range files {
+				if err := os.Remove(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			continue
+		}
 		if text, code := runLine(t, s); code != 0 {
 			t.Fatalf("%s: exit code %d: %s", s, code, text)
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -200,12 +201,16 @@ func treeOf(t *testing.T, root string) map[string]string {
 	all := map[string]string{}
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			all[strings.TrimPrefix(path, strings.TrimSuffix(root, "/"))] = string(read(t, path))
+			name := stagedAs.ReplaceAllString(strings.TrimPrefix(path, strings.TrimSuffix(root, "/")), "staged")
+			all[name] = string(read(t, path))
 		}
 		return nil // it may not be there
 	})
 	return all
 }
+
+// stagedAs matches the end of a staged file's name.
+var stagedAs = regexp.MustCompile(`[0-9a-f]+-[0-9]+-[0-9]+-[0-9a-f]+\.staged`)
 
 // flagFiles writes the inputs of runs that are compared.
 func flagFiles(t *testing.T) {

@@ -63,7 +63,7 @@ func userLog(t *testing.T, dir string) map[string][]int64 {
 }
 
 // volatile are the parts of manifests that differ from run to run.
-var volatile = regexp.MustCompile(`"(done|modified|identity|started|finished|time)":("[^"]*"|\d+)`)
+var volatile = regexp.MustCompile(`"(done|staged|identity|identities|started|finished|time)":("[^"]*"|\d+|\{[^}]*\})`)
 
 // writtenTo returns the files of an output, and of its manifests without what differs from run
 // to run.
@@ -77,7 +77,7 @@ func writtenTo(t *testing.T, out string) map[string]string {
 		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				rel, _ := filepath.Rel(filepath.Dir(root), path)
-				all[filepath.ToSlash(rel)] = volatile.ReplaceAllString(string(read(t, path)), "")
+				all[stagedAs.ReplaceAllString(filepath.ToSlash(rel), "staged")] = volatile.ReplaceAllString(string(read(t, path)), "")
 			}
 			return err
 		})

@@ -171,10 +171,9 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 	return end()
 }
 
-// Write joins and writes the answer to the output. With Options.Require and without a shard,
-// nothing of a directory becomes visible before it is met: see [output.Output].PublishAtEnd. After
-// an error the output is as [output.Destination.WriteScan] leaves it. end, if not nil, is called
-// when all input has been read, before a file becomes visible; its error is the join's.
+// Write joins and writes the answer to the output. Nothing becomes visible unless Options.Require is
+// met. After an error the output is as [output.Destination.WriteScan] leaves it. end, if not nil, is
+// called when all input has been read, before a file becomes visible; its error is the join's.
 func (j *Join) Write(ctx context.Context, out output.Destination, end func() error) (_ dataset.Written, err error) {
 	if _, err := j.prepared(); err != nil {
 		return dataset.Written{}, err
@@ -244,7 +243,6 @@ func (t *task) required(out *output.Destination) *task {
 		return t
 	}
 	out.Require = t.opts.Require
-	out.PublishAtEnd = out.PublishAtEnd || t.opts.Shard.Whole()
 	without := *t
 	without.opts.Require = dataset.Require{}
 	return &without

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,9 +73,17 @@ func TestOneFileIsReadOnce(t *testing.T) {
 func TestUnfinishedOutputs(t *testing.T) {
 	in, root := roomtest.Logs(t), t.TempDir()
 	out := filepath.Join(root, "parent/out")
-	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
+	half := job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 0, Of: 2}}, Run: runOf(1)}}
+	if _, err := half.do(t); err != nil {
 		t.Fatal(err)
 	}
+	_, err := source.Open(t.Context(), []string{out}, source.Opening{})
+	sourcetest.Says(t, "one of two workers", err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
+	half.out.Shard.Index = 1
+	if _, err := half.do(t); err != nil {
+		t.Fatal(err)
+	}
+	cutShort(t, storage.Local(), out)
 	farm := filepath.Join(root, "farm")
 	link(t, out, filepath.Join(farm, "day"))
 	link(t, filepath.Join(out, "a.parquet"), filepath.Join(root, "one/x.parquet"))
@@ -83,7 +92,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 		farm, farm + "/*", filepath.Join(root, "one"), root,
 	} {
 		_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
-		sourcetest.Says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
+		sourcetest.Says(t, name, err, nil, "out/: this output is not whole: its commit was cut short", "Uncommitted")
 		roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
 	}
 	other := filepath.Join(filepath.Dir(out), "other")
@@ -93,7 +102,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 			t.Errorf("%+v: %d files", opts, len(files))
 		}
 	}
-	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := half.do(t); !errors.Is(err, ErrDone) {
 		t.Fatal(err)
 	}
 	roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
@@ -105,7 +114,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 	}
 	roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
 	sourcetest.Put(t, filepath.Join(out, "y=1/stray.parquet"), sourcetest.Get(t, filepath.Join(out, "a.parquet")))
-	_, err := source.Open(t.Context(), []string{out}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
+	_, err = source.Open(t.Context(), []string{out}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
 	sourcetest.Says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 

@@ -33,9 +33,7 @@ func TestRunsShareADirectory(t *testing.T) {
 	}
 	did(run(1, dataset.Shard{Index: 0, Of: 2}, in+"/y=1"))
 	did(run(2, dataset.Shard{}, in+"/a.parquet"))
-	if slices.Contains(sourcetest.Tree(t, out), publish.Success) {
-		t.Error("_SUCCESS before the other shard has finished")
-	}
+	sourcetest.Equal(t, "files before the other shard has finished", visible(sourcetest.Tree(t, out)), []string{"_SUCCESS", "a.parquet"})
 	did(run(1, dataset.Shard{Index: 1, Of: 2}, in+"/y=1"))
 	sourcetest.Equal(t, "files of both", sourcetest.Tree(t, out)[0], publish.Success)
 	sourcetest.Equal(t, "_SUCCESS", sourcetest.Get(t, out+publish.Success), "")
@@ -150,13 +148,13 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		}
 		file := func(format string) string { return strings.ReplaceAll(format, "NAME", string(quoted)) }
 		return map[string]string{
-			generation: file(`{"version":4,"generation":1,"recipes":[{}],"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
-			part:       file(`{"version":4,"run":"0123456789abcdef","of":1,"done":true,"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
+			generation: file(`{"version":5,"generation":1,"recipes":[{}],"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
+			part:       file(`{"version":5,"run":"0123456789abcdef","of":1,"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
 		}
 	}
 	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "a\x00"} {
 		all := manifests(name)
-		all["out.bloomjoin/manifest-00000002.json"] = strings.Replace(`{"version":4,"generation":2,"remove":[NAME]}`, "NAME", strconv.Quote(name), 1)
+		all["out.bloomjoin/manifest-00000002.json"] = strings.Replace(`{"version":5,"generation":2,"removing":[{"name":NAME}]}`, "NAME", strconv.Quote(name), 1)
 		if name == "a\x00" {
 			delete(all, "out.bloomjoin/manifest-00000002.json") // JSON has no \x00
 		}
@@ -200,8 +198,8 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		sourcetest.Equal(t, "behind the link", sourcetest.Get(t, mine), "mine")
 	}
 	for manifest, contents := range map[string][]string{
-		part:       {"{", `{"version":2}`, `{"version":4,"of":0}`, `{"version":4,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":4,"of":1,"run":"0"}`},
-		generation: {"{", `{"version":5}`, `{"version":4,"inputs":[{"input":"a"}]}`},
+		part:       {"{", `{"version":2}`, `{"version":5,"of":0}`, `{"version":5,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":5,"of":1,"run":"0"}`},
+		generation: {"{", `{"version":5}`, `{"version":5,"inputs":[{"input":"a"}]}`},
 	} {
 		for _, bad := range contents {
 			dir := t.TempDir()
@@ -246,7 +244,7 @@ func TestManifestsOfTheVersionBefore(t *testing.T) {
 	for _, name := range sourcetest.Tree(t, dir+"/out.bloomjoin/") {
 		path := filepath.Join(dir, "out.bloomjoin", name)
 		before := sourcetest.Get(t, path)
-		if after := strings.Replace(before, `"version":4`, `"version":3`, 1); after != before {
+		if after := strings.Replace(before, `"version":5`, `"version":4`, 1); after != before {
 			sourcetest.Put(t, path, after)
 			changed++
 		}
@@ -255,7 +253,7 @@ func TestManifestsOfTheVersionBefore(t *testing.T) {
 		t.Fatal("no manifest has the version")
 	}
 	_, err := j.do(t)
-	sourcetest.Says(t, "without force", err, fault.ErrUnsupported, "version 3", "Force")
+	sourcetest.Says(t, "without force", err, fault.ErrUnsupported, "version 4", "Force")
 	j.out.Force = true
 	w, err := j.do(t)
 	if err != nil || len(w.Files) != 3 {

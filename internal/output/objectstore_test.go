@@ -229,7 +229,7 @@ func TestObjectStoreKilled(t *testing.T) {
 			t.Errorf("after %d requests: _SUCCESS is there", n)
 		}
 		for name, b := range outputs(s) {
-			if !strings.HasPrefix(name, "out.bloomjoin/") && b != want[name] {
+			if !strings.HasPrefix(name, "out.bloomjoin/") && !strings.HasSuffix(name, ".staged") && b != want[name] {
 				t.Errorf("after %d requests: %s is half written", n, name)
 			}
 		}
@@ -283,11 +283,9 @@ func TestObjectStoreRivals(t *testing.T) {
 		switch _, success := got[publish.Success]; {
 		case ids[0] == ids[1] && (errs != [2]error{} || !success):
 			t.Errorf("two attempts: %v, _SUCCESS %v", errs, success)
-		case ids[0] != ids[1] && errs == [2]error{}:
-			t.Error("both of two runs have succeeded")
 		case success:
-			winner := ids[0]
-			if errs[0] != nil {
+			winner := ids[0] // or the second, if it has failed, or both have succeeded one after the other
+			if errs[0] != nil || errs == [2]error{} && got["a.parquet"] == alone[ids[1]]["a.parquet"] {
 				winner = ids[1]
 			}
 			for name, b := range alone[winner] {

@@ -54,19 +54,18 @@ var (
 
 // Output has the fields of partition.Output, which documents them.
 type Output struct {
-	Name         string
-	Stdout       io.Writer
-	Store        storage.Storage
-	Format       dataset.Format
-	Compression  string
-	Shard        dataset.Shard
-	Force        bool
-	PublishAtEnd bool
-	TargetSize   int64
-	WriteEmpty   bool
-	Require      dataset.Require
-	Memory       int64
-	TempDir      string
+	Name        string
+	Stdout      io.Writer
+	Store       storage.Storage
+	Format      dataset.Format
+	Compression string
+	Shard       dataset.Shard
+	Force       bool
+	TargetSize  int64
+	WriteEmpty  bool
+	Require     dataset.Require
+	Memory      int64
+	TempDir     string
 }
 
 // Destination is an [Output] with what joins and the command set beside it.
@@ -355,10 +354,8 @@ func (o Destination) metadata() map[string]string {
 // come in ascending order of it. The rows of a part have its schema. A single
 // file or stream needs one schema for all parts.
 //
-// If Write returns an error, nothing of a single file is visible; it appears whole or not
-// at all. A directory does not: files that were complete by then stay, without _SUCCESS,
-// which comes last, and the same run goes on from there. With PublishAtEnd, all of its files become
-// visible at the end. What was written to a stream remains there.
+// If Write returns an error, nothing is visible: a file appears whole or not at all, and those of
+// a directory when all of its workers are done. What was written to a stream remains there.
 func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[arraycopy.Rows, error]) (w dataset.Written, err error) {
 	if err := o.check(ctx); err != nil {
 		return w, err

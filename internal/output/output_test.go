@@ -396,7 +396,7 @@ func TestOutputDirectory(t *testing.T) {
 	settled(t, dir)
 	s := stateOf(t, dir)
 	recipe, f, e := s.Recipes[0], s.Files[1], s.Inputs[1]
-	if s.Version != 4 || s.Generation != 1 || s.Rows != 30 || s.Bytes != w.Bytes || len(s.Recipes) != 1 || len(s.Inputs) != 3 || len(s.Files) != 3 ||
+	if s.Version != 5 || s.Generation != 1 || s.Rows != 30 || s.Bytes != w.Bytes || len(s.Recipes) != 1 || len(s.Inputs) != 3 || len(s.Files) != 3 ||
 		recipe.Result != source.ResultCandidates || recipe.Filter != fmt.Sprintf("%x", [32]byte{7}) || recipe.Options != j.options(t) ||
 		f.Name != "y=1/b.parquet" || !slices.Equal(f.Inputs, []string{"y=1/b.arrow"}) || f.Rows != 10 || f.Bytes != int64(len(sourcetest.Get(t, dir+f.Name))) || len(f.Sum) != 32 ||
 		e.Input != "y=1/b.arrow" || e.Size != int64(len(sourcetest.Get(t, filepath.Join(in, e.Input)))) || len(e.Print) != 32 || e.Groups != 3 || e.Recipe != 0 ||
@@ -473,9 +473,8 @@ func TestOutputShards(t *testing.T) {
 			if n == 0 {
 				_, err := jobOf(i, 1).do(t)
 				sourcetest.Says(t, "a shard again", err, ErrDone)
-				_, err = jobOf(order[1], 2).do(t)
-				if len(sourcetest.Tree(t, dir)) > 0 {
-					sourcetest.Says(t, "a shard of another run", err, ErrExists)
+				if _, err = jobOf(order[1], 2).do(t); err != nil { // it is never committed
+					t.Error(err)
 				}
 			}
 		}

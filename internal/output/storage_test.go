@@ -58,7 +58,7 @@ func TestStorageInMemory(t *testing.T) {
 		}
 		want := []string{"out.parquet"}
 		if name == "out/" {
-			want = []string{"out.bloomjoin/manifest-00000001.json", "out.bloomjoin/manifest.json", "out/_SUCCESS", "out/a.parquet", "out/y=1/_SUCCESS", "out/y=1/b.parquet", "out/y=1/c.parquet"}
+			want = []string{"out.bloomjoin/manifest-00000001.json", "out.bloomjoin/manifest.json", "out.bloomjoin/settled-00000001.json", "out/_SUCCESS", "out/a.parquet", "out/y=1/_SUCCESS", "out/y=1/b.parquet", "out/y=1/c.parquet"}
 		}
 		names := slices.DeleteFunc(s.Names(), func(n string) bool { return strings.HasPrefix(n, "in/") })
 		sourcetest.Equal(t, name, names, want)

@@ -43,7 +43,7 @@ func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error)
 		whole := u.Lo == 0 && u.Hi == len(u.Input.Groups)
 		targets = append(targets, publish.Target{Name: o.nameOf(u.Input.Rel, u.Lo, u.Hi, whole), Input: u.Input.Rel})
 	}
-	files := job.NewWriter(targets, o.PublishAtEnd)
+	files := job.NewWriter(targets)
 	return &dirSink{o, job, files, o.newBundler(files, parts)}, nil
 }
 

@@ -7,13 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Run is what a worker has to do in a directory.
@@ -27,6 +26,8 @@ type Run struct {
 	gone           []string        // inputs that are gone, and whose outputs are kept
 	in             Inputs
 	found          *listing // by Begin
+	swapped        bool     // a state with the run was sent to the store
+	own            *Part    // of this worker, once it is there
 }
 
 // Does reports whether an input is to be read.
@@ -72,13 +73,11 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if d.Manifests == "" {
 		return nil, NoManifests(d.Name)
 	}
-	for _, dir := range []string{d.Name, strings.TrimRight(d.Manifests, "/") + "/"} {
-		if err := objects.Sweep(ctx, d.Store, dir); err != nil {
-			return nil, err
-		}
+	if err := d.sweep(ctx); err != nil {
+		return nil, err
 	}
 	r := &Run{dir: d, id: d.runID(in), in: in}
-	l, err := r.start(ctx, in)
+	l, nothing, err := r.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,19 +89,45 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	for _, rel := range slices.Concat(r.task.Again, r.task.Remove) {
 		r.replacedInputs[rel] = true
 	}
-	if p, err := l.done(ctx, r); err != nil {
-		return nil, err
-	} else if p != nil && !d.Force && !d.All {
-		damaged, err := d.damaged(ctx, l, p.Files)
+	if nothing {
+		return nil, r.done(ctx)
+	}
+	return r, nil
+}
+
+// sweep removes what killed processes have left in the directory and beside it.
+func (d *Dir) sweep(ctx context.Context) error {
+	err := objects.SweepStaged(ctx, d.Store, d.Name, func() (map[string]bool, error) {
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
+			return nil, err
+		}
+		s, err := l.state(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if damaged == "" {
-			return nil, d.done(ctx, r)
+		tokens := map[string]bool{}
+		add := func(files []File) {
+			for _, f := range files {
+				tokens[f.Staged] = true
+			}
 		}
-		r.notes = append(r.notes, damaged+"; it was written again")
+		add(s.Files)
+		for _, p := range l.parts {
+			part, err := l.load(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			if part != nil {
+				add(part.Files)
+			}
+		}
+		return tokens, nil
+	})
+	if err != nil {
+		return err
 	}
-	return r, nil
+	return objects.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/")
 }
 
 // NoManifests returns the error of a directory without a place for its manifests.
@@ -110,115 +135,133 @@ func NoManifests(dir string) error {
 	return faults.Errorf("%s: its manifests cannot stand beside it (name a directory for them with {ManifestDir})", dir)
 }
 
-// start lists the directory and sets the task of the run.
-func (r *Run) start(ctx context.Context, in Inputs) (*listing, error) {
-	for range maxCommitAttempts {
-		l, err := r.dir.look(ctx)
-		if err != nil {
-			return nil, err
+// start sets the task of the run. nothing is true if there is none, or if this worker's part of
+// it is there.
+func (r *Run) start(ctx context.Context) (l *listing, nothing bool, err error) {
+	for try := range maxCommitAttempts {
+		if l, err = r.dir.settled(ctx); err != nil {
+			return nil, false, err
 		}
-		err = r.decide(ctx, l, in)
-		if err == nil {
-			err = r.spare(ctx, l)
-		}
+		nothing, err = r.decide(ctx, l)
 		if !errors.Is(err, errLost) {
-			return l, err
+			return l, nothing, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, false, err
 		}
 	}
-	return nil, errLost
+	return nil, false, errLost
 }
 
-// spare returns an error if the run would remove a file that this output has not written.
-func (r *Run) spare(ctx context.Context, l *listing) error {
-	if len(r.task.Remove) == 0 {
-		return nil
-	}
-	s, err := l.state(ctx)
-	if err != nil {
-		return err
-	}
-	return r.dir.sparing(ctx, l, s.losing(r.task.Remove))
-}
-
-// decide sets the task of the run. The error is errLost if another run has committed
-// meanwhile.
-func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
+// decide sets the task of the run. The error is errLost if other workers have changed what was
+// listed.
+func (r *Run) decide(ctx context.Context, l *listing) (nothing bool, err error) {
 	d := r.dir
-	shared := d.Of > 1
-	if shared {
-		found, err := r.readPlan(ctx)
-		if err != nil {
-			return err
-		}
-		if found {
-			if current, err := r.current(ctx, l); current || err != nil {
-				return err
-			}
-			return r.renew(ctx, l, in)
-		}
-		if _, err := l.state(ctx); err != nil { // before what is listed counts
-			return err
-		}
-		if slices.Contains(l.plans, planName(r.id, d.Of)) { // the run is being committed
-			return errLost
-		}
-		if err := r.finishCommit(ctx, l); err != nil {
-			return err
-		}
-	}
 	s, err := l.state(ctx)
 	if err == nil {
 		err = d.alone(ctx, l, s)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	c := newComparison(d, l, s, in)
+	c := newComparison(d, l, s, r.in)
 	if err := c.compare(ctx); err != nil {
-		return err
+		return false, err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
-	nothing := r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l))
-	if nothing && !shared { // what there is of this run is what a commit that was cut short has left
-		if err := r.dropParts(ctx, l); err != nil {
-			return err
-		}
+	own, err := r.earlier(ctx, l, s)
+	if own || err != nil {
+		return own, err
 	}
-	if nothing && !slices.ContainsFunc(l.parts, r.has) {
+	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || r.in.Len == 0 && r.finished(l)) {
 		u := &mergedParts{first: r.part(), matched: d.Recipe.IDsMatched}
-		if err := u.required(s); err != nil {
+		return true, u.required(s)
+	}
+	if d.Of > 1 {
+		if err := r.agree(ctx, l); err != nil {
+			return false, err
+		}
+	}
+	return false, d.sparing(ctx, l, &State{Remove: s.removes(r.task.Remove)})
+}
+
+// earlier looks for what workers of this run have done before. It reports whether this worker's
+// part is among it; the task is that of the run's plan. What can no longer be committed is removed,
+// and the error is errLost.
+func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err error) {
+	planned := ""
+	r.own = nil
+	if r.of() > 1 && slices.Contains(l.plans, planName(r.id, r.of())) {
+		task, found, err := r.readPlan(ctx)
+		if err != nil || !found {
+			return false, cmp.Or(err, errLost)
+		}
+		if r.dir.dead(s, r.planned(task)) {
+			return false, cmp.Or(r.drop(ctx, l), errLost)
+		}
+		r.task, planned = task, task.brief().Digest
+	}
+	for _, p := range l.parts {
+		if !r.has(p) {
+			continue
+		}
+		part, err := l.load(ctx, p)
+		switch {
+		case err != nil:
+			return false, err
+		case part == nil:
+			return false, errLost
+		case p.shard == r.dir.Shard:
+			own, r.own, err = true, part, r.dir.present(ctx, l, s, part.Files)
+		}
+		if errors.Is(err, errLost) {
+			return false, err
+		}
+		gone := errors.Is(err, fault.ErrMismatch) // what it has staged
+		if gone || r.dir.dead(s, part) || r.of() > 1 && part.Task.Digest != planned {
+			return false, cmp.Or(l.dropPart(ctx, p), errLost)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return own, nil
+}
+
+// dead reports whether a part is of a run that is committed, or can no longer be, as those of version 4.
+func (d *Dir) dead(s *State, p *Part) bool {
+	_, late := s.outdated(p)
+	return late || s.committed(p) || p.Version == version-1
+}
+
+// drop removes the plan of this run and its parts, with what they have staged.
+func (r *Run) drop(ctx context.Context, l *listing) error {
+	for _, p := range l.parts {
+		if r.has(p) {
+			if err := l.dropPart(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return r.dir.removeManifest(ctx, planName(r.id, r.of()))
+}
+
+// dropPart removes a part that will not be committed, and what it has staged.
+func (l *listing) dropPart(ctx context.Context, p *partName) error {
+	part, err := l.load(ctx, p)
+	if err != nil || part == nil {
+		return err
+	}
+	if err := l.dir.removePart(ctx, p); err != nil {
+		return err
+	}
+	for _, f := range part.Files {
+		if f.Staged == "" { // of version 4
+			continue
+		}
+		if err := objects.Discard(ctx, l.dir.Store, l.dir.path(f.Name), f.Staged); err != nil {
 			return err
 		}
-		if err := c.retire(ctx, r); err != nil {
-			return err
-		}
-		return d.done(ctx, r)
-	}
-	if !shared {
-		return nil
-	}
-	p, err := r.plan(in)
-	if err != nil {
-		return err
-	}
-	name := planName(r.id, d.Of)
-	err = d.writeJSON(ctx, name, p, false)
-	if errors.Is(err, fs.ErrExist) { // another worker was faster
-		found, err := r.readPlan(ctx)
-		if err == nil && !found {
-			err = errLost // and its run is committed
-		}
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	now := &listing{dir: d}
-	if err := now.manifests(ctx); err != nil {
-		return err
-	}
-	if now.newest != s.Generation { // this may be a run that has just been committed
-		return cmp.Or(d.removeManifest(ctx, name), errLost)
 	}
 	return nil
 }
@@ -229,28 +272,10 @@ func (r *Run) finished(l *listing) bool {
 	return ok && l.newest > 0
 }
 
-// done returns this worker's part of the run if it is done, or nil.
-func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
-	for _, p := range l.parts {
-		if !r.has(p) || p.shard != r.dir.Shard || !p.done {
-			continue
-		}
-		part, err := l.load(ctx, p)
-		if part != nil && part.Task.Digest != r.task.brief().Digest {
-			return nil, err // of an earlier task of this run
-		}
-		return part, err
-	}
-	return nil, nil
-}
-
 // done returns the error of a worker that has nothing left to do. A worker that was
 // stopped at the very end may have left the run without a commit, or the directory without
 // _SUCCESS, so done sees to both.
-func (d *Dir) done(ctx context.Context, r *Run) error {
-	if err := objects.Sweep(ctx, d.Store, d.Name); err != nil { // an attempt to write _SUCCESS, too
-		return err
-	}
+func (r *Run) done(ctx context.Context) error {
 	noSuccessReason, err := r.commitIfComplete(ctx)
 	if err != nil {
 		return err
@@ -268,38 +293,17 @@ func (d *Dir) done(ctx context.Context, r *Run) error {
 	return done
 }
 
-// damaged returns what is wrong with the first of some files that is not whole, or "".
-func (d *Dir) damaged(ctx context.Context, l *listing, files []File) (string, error) {
-	for i := range files {
-		trouble, err := d.trouble(ctx, l, &files[i])
-		if err != nil || trouble != "" {
-			return files[i].Name + " is " + trouble, err
-		}
-	}
-	return "", nil
-}
-
 // alone returns an error that wraps ErrExists if the directory has data that no manifest
 // lists. With Force such data is kept, unless it is in the way.
 func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
-	if _, ok := l.objects[Success]; ok && l.newest == 0 && len(l.parts) == 0 && len(s.Files) == 0 {
+	if _, ok := l.objects[Success]; ok && l.newest == 0 {
 		return faults.Errorf("%s: %w: %s was written by another program, or %s was removed (write to another directory)", d.Name, ErrExists, Success, d.Manifests)
 	}
 	if d.Force {
 		return nil
 	}
-	var planned map[string]bool
 	for _, name := range l.data() {
-		if s.file(name) != nil || slices.Contains(s.Remove, name) {
-			continue
-		}
-		if planned == nil {
-			var err error
-			if planned, err = l.planned(ctx, func(p *Part) bool { return p.Recipe.sameOptions(&d.Recipe) }); err != nil {
-				return err
-			}
-		}
-		if planned[name] {
+		if s.file(name) != nil {
 			continue
 		}
 		marker := ""
@@ -329,8 +333,13 @@ func (d *Dir) foreign(name string) error {
 // written: its place, or a directory on the way, is taken by something that may not be
 // replaced.
 func (r *Run) Check(ctx context.Context, targets []Target) error {
-	_, err := r.place(ctx, r.found, targets)
-	return err
+	p := placement{run: r, listing: r.found}
+	for _, t := range targets {
+		if err := p.target(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Target is a file that a worker may write.
@@ -339,58 +348,11 @@ type Target struct {
 	Input string // Rel of the (first) input that its rows come from
 }
 
-// place returns the files that will be replaced, or an error if a target may not be written.
-func (r *Run) place(ctx context.Context, l *listing, targets []Target) (seen map[string]storage.Object, err error) {
-	p := placement{run: r, listing: l}
-	seen = map[string]storage.Object{}
-	for _, t := range targets {
-		if err := p.target(ctx, t); err != nil {
-			return nil, err
-		}
-		if o, ok := l.objects[t.Name]; ok {
-			seen[t.Name] = o
-		}
-	}
-	return seen, nil
-}
-
 // placement decides which targets may be written.
 type placement struct {
 	run     *Run
 	listing *listing
-	state   *State          // nil: not needed yet
-	planned map[string]bool // by runs that are not committed and may be replaced
-}
-
-// read reads what is needed to decide about a target that exists.
-func (p *placement) read(ctx context.Context) (err error) {
-	if p.state != nil {
-		return nil
-	}
-	if p.state, err = p.listing.state(ctx); err != nil {
-		return err
-	}
-	d := p.run.dir
-	p.planned, err = p.listing.planned(ctx, func(part *Part) bool { return d.Force || part.Recipe.sameOptions(&d.Recipe) })
-	return err
-}
-
-// planned returns the files of the parts for which is returns true.
-func (l *listing) planned(ctx context.Context, is func(*Part) bool) (map[string]bool, error) {
-	names := map[string]bool{}
-	for _, p := range l.parts {
-		part, err := l.load(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		if part == nil || !is(part) {
-			continue
-		}
-		for _, f := range part.Files {
-			names[f.Name] = true
-		}
-	}
-	return names, nil
+	state   *State // nil: not needed yet
 }
 
 // target returns an error if the target may not be written.
@@ -405,7 +367,8 @@ func (p *placement) target(ctx context.Context, t Target) error {
 	if _, ok := p.listing.objects[t.Name]; !ok {
 		return nil
 	}
-	if err := p.read(ctx); err != nil {
+	var err error
+	if p.state, err = p.listing.state(ctx); err != nil {
 		return err
 	}
 	marker, table, err := d.Marker(ctx, d.path(t.Name))
@@ -415,14 +378,14 @@ func (p *placement) target(ctx context.Context, t Target) error {
 	other := p.otherInput(t)
 	switch {
 	case other != "" && p.state.Generation != p.run.task.Generation && p.run.Does(other):
-		return p.run.disputed() // another run has committed since
+		return p.run.dir.rival(" of " + other)
 	case other != "":
 		return faults.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
 	case !d.Force && p.foreign(t):
 		return d.foreign(t.Name)
 	case d.Known() && marker == d.Mark():
 		return nil
-	case p.state.file(t.Name) == nil && !p.planned[t.Name] && !p.listing.unsettled(p.state, t.Name):
+	case p.state.file(t.Name) == nil:
 		return faults.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
 	case !table || d.Force || marker != "":
 		return nil

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ func mixed(t *testing.T, s *teststore.Memory) string {
 		return ""
 	}
 	d := newRunner(s, nil)
-	if why, err := d.Unfinished(t.Context(), nil); err != nil || why != "" {
+	if why, err := d.Unfinished(t.Context()); err != nil || why != "" {
 		return ""
 	}
 	v, err := d.Verify(t.Context(), true)
@@ -93,30 +94,40 @@ func TestChangingInput(t *testing.T) {
 	t.Logf("%d of %d orders end with outputs of the old inputs", stale, n)
 }
 
-// TestLateWrite: a file that another run has put in place since the writer began stays.
+// TestLateWrite: a file that another program has put in the place of an output since the run began
+// stays, and so does one in the place of a new output.
 func TestLateWrite(t *testing.T) {
-	s := teststore.NewMemory()
-	if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"flat.out", "new.out"} {
+		s := teststore.NewMemory()
+		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(s, with(map[string]string{"flat": "F", "new": "n"}))
+		n := 3
+		r.use(putting{s, &n, func() { s.Put("b/out/"+name, []byte("|mine")) }})
+		_, _, _, err := r.do(t.Context())
+		if !errors.Is(err, ErrExists) || n != 2 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b, _ := s.Get("b/out/" + name); string(b) != "|mine" {
+			t.Errorf("it has %q", b)
+		}
+		if _, ok := s.Get("b/out/" + Success); !ok {
+			t.Error("the state before is marked no longer")
+		}
 	}
-	r := newRunner(s, with(map[string]string{"flat": "F"}))
-	run, err := r.Begin(t.Context(), r.inputs())
-	if err != nil {
-		t.Fatal(err)
+}
+
+// putting does something before one of its requests that write.
+type putting struct {
+	*teststore.Memory
+	left *int
+	do   func()
+}
+
+func (p putting) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	if *p.left--; *p.left == 2 { // the part
+		p.do()
 	}
-	w := run.NewWriter([]Target{{Name: "flat.out", Input: "flat"}}, false)
-	if err := w.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.Put("b/out/flat.out", []byte("mark|newer"))
-	file, err := w.Create(t.Context(), "flat.out")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.commit(t.Context(), staged{File{Name: "flat.out", Sum: "of others"}, file}); !errors.Is(err, ErrExists) {
-		t.Error(err)
-	}
-	if b, _ := s.Get("b/out/flat.out"); string(b) != "mark|newer" {
-		t.Errorf("it has %q", b)
-	}
+	return p.Memory.Create(ctx, name, o)
 }

@@ -33,7 +33,6 @@ type comparison struct {
 	otherIDs   []string        // kept inputs that were done with other IDs
 	heals      bool            // see Task
 	damaged    []string        // inputs whose outputs are damaged
-	abandon    []string        // runs, see Task
 	notes      []string
 }
 
@@ -46,7 +45,7 @@ func newComparison(d *Dir, l *listing, s *State, in Inputs) *comparison {
 
 // task returns what is to be done, after compare.
 func (c *comparison) task() Task {
-	t := Task{Generation: c.state.Generation, Abandon: c.abandon, Force: c.dir.Force}
+	t := Task{Generation: c.state.Generation, Force: c.dir.Force}
 	if len(c.state.Inputs) == 0 {
 		t.Inputs, t.All = c.in.Len, true
 		return t
@@ -75,7 +74,7 @@ func (c *comparison) task() Task {
 }
 
 func (c *comparison) compare(ctx context.Context) error {
-	if len(c.state.Inputs) == 0 && len(c.listing.parts) == 0 && len(c.listing.plans) == 0 { // everything is to be done
+	if len(c.state.Inputs) == 0 { // everything is to be done
 		return nil
 	}
 	if err := c.recipes(); err != nil {
@@ -97,10 +96,7 @@ func (c *comparison) compare(ctx context.Context) error {
 	if err := c.whole(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(c.renamed(), c.shared(), c.types()); err != nil {
-		return err
-	}
-	return c.others(ctx)
+	return cmp.Or(c.renamed(), c.shared(), c.types())
 }
 
 // recipes returns an error if the outputs in the directory were made with other options, or,

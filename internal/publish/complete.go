@@ -3,7 +3,6 @@ package publish
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path"
 
@@ -20,83 +19,76 @@ type Committed struct {
 
 // Complete commits the runs whose workers are all done, as the last worker does by itself
 // unless NoCommit is set. names are full names of workers' manifests; empty: all in the
-// directory of manifests. It also compares the rows of each file with what the file itself says.
-// The error wraps ErrDone if there is nothing to commit and the directory is complete.
+// directory of manifests. The error wraps ErrDone if there is nothing to commit and the directory
+// is complete.
 func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err error) {
-	var noSuccessReason string
-	for range maxCommitAttempts {
-		l, err := d.look(ctx)
-		if err != nil {
-			return c, err
-		}
-		if c.Runs == 0 || len(names) == 0 {
-			n, workers, err := d.commitRuns(ctx, l, names)
-			c.Runs, c.Workers = c.Runs+n, c.Workers+workers
-			if n > 0 || errors.Is(err, errLost) {
-				continue
-			}
-			if err != nil {
-				return c, err
-			}
-		}
-		if c.State, err = l.state(ctx); err != nil {
-			return c, err
-		}
-		var settled bool
-		if noSuccessReason, settled, err = d.mark(ctx, l); err != nil {
-			return c, err
-		}
-		if !settled {
-			continue
-		}
-		switch {
-		case noSuccessReason != "":
-			return c, cause.Mark(cause.NotCommitted, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, noSuccessReason))
-		case c.Runs == 0 && l.newest == 0:
-			return c, cause.Mark(cause.NotCommitted, faults.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests))
-		case c.Runs == 0:
-			return c, ErrDone
-		}
-		return c, nil
+	l, err := d.settled(ctx) // what was cut short is finished
+	if err != nil {
+		return c, err
 	}
-	return c, errLost
-}
-
-// commitRuns commits the runs whose workers are all done. If there are others only, it
-// returns which workers are missing.
-func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs, workers int, err error) {
 	if len(names) > 0 {
 		if err := l.named(ctx, names); err != nil {
-			return 0, 0, err
+			return c, err
 		}
+	}
+	if err := d.commitRuns(ctx, l, &c); err != nil {
+		return c, err
+	}
+	noSuccessReason, err := d.mark(ctx)
+	if err != nil {
+		return c, err
+	}
+	if l, err = d.look(ctx); err != nil {
+		return c, err
+	}
+	if c.State, err = l.state(ctx); err != nil {
+		return c, err
+	}
+	switch {
+	case noSuccessReason != "":
+		return c, cause.Mark(cause.NotCommitted, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, noSuccessReason))
+	case c.Runs == 0 && l.newest == 0:
+		return c, cause.Mark(cause.NotCommitted, faults.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests))
+	case c.Runs == 0:
+		return c, ErrDone
+	}
+	return c, nil
+}
+
+// commitRuns commits the runs whose workers are all done. If there are others only, it returns
+// which workers are missing.
+func (d *Dir) commitRuns(ctx context.Context, l *listing, c *Committed) error {
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
 	}
 	seen := map[string]bool{}
-	noSuccessReason := ""
+	waits := ""
 	for _, p := range l.parts {
-		key := p.key()
-		if seen[key] {
+		if seen[p.key()] {
 			continue
 		}
-		seen[key] = true
+		seen[p.key()] = true
 		group := l.of(p.run, p.of)
-		if left, err := l.leftOver(ctx, group[0]); err != nil {
-			return runs, workers, err
-		} else if left && len(names) == 0 {
+		parts, err := l.loadAll(ctx, group)
+		switch why := missing(group); {
+		case err != nil:
+			return err
+		case parts == nil, !l.elsewhere && s.committed(parts[0]):
+			continue // another process has committed it, or mark removes what is left of it
+		case why != "":
+			waits = cmp.Or(waits, why)
 			continue
 		}
-		if why := missing(group); why != "" {
-			noSuccessReason = cmp.Or(noSuccessReason, why)
-			continue
+		if err := d.commit(ctx, parts, nil); err != nil {
+			return err
 		}
-		if err := d.commitAll(ctx, l, group, nil); err != nil {
-			return runs, workers, err
-		}
-		return 1, len(group), nil // the state is another one now
+		c.Runs, c.Workers = c.Runs+1, c.Workers+len(parts)
 	}
-	if noSuccessReason != "" {
-		return 0, 0, cause.Mark(cause.NotCommitted, fmt.Errorf("%s: not committed: %s (run these first, or name their manifests, if they stand elsewhere)", d.Name, noSuccessReason))
+	if waits != "" && c.Runs == 0 {
+		return cause.Mark(cause.NotCommitted, fmt.Errorf("%s: not committed: %s (run these first, or name their manifests, if they stand elsewhere)", d.Name, waits))
 	}
-	return 0, 0, nil
+	return nil
 }
 
 // named reads parts that stand elsewhere, in place of those beside the directory.
@@ -111,6 +103,7 @@ func (l *listing) named(ctx context.Context, names []string) error {
 		if p.part, err = l.dir.readPart(ctx, name); err != nil {
 			return err
 		}
+		p.part.elsewhere = true
 		l.parts = append(l.parts, p)
 	}
 	return nil

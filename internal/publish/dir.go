@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -30,20 +31,8 @@ const (
 	IDsKeep  IDsChange = "keep"  // they stay
 )
 
-// Dir is an output directory as one worker of a run sees it. The directory itself has
-// the data and the markers of completeness; beside it, in Manifests, is what is known of
-// them:
-//
-//	OUT/                             data, mirroring the inputs' tree
-//	OUT/_SUCCESS                     empty; there only while everything in the state is there and no run is under way
-//	OUT/dt=2024-05-01/_SUCCESS       the same for one name=value directory
-//	OUT.bloomjoin/manifest-00000007.json  the state: the highest generation counts
-//	OUT.bloomjoin/manifest.json      a copy of it for other programs
-//	OUT.bloomjoin/plan-RUN.json      what a run of several workers does
-//	OUT.bloomjoin/shard-RUN-00003-of-00016.json  one worker's part of it
-//
-// A generation is created exclusively, so of two runs that commit at the same time one
-// comes after the other and adds to its state.
+// Dir is an output directory as one worker of a run sees it; the comment of the package has the
+// rules.
 type Dir struct {
 	Owner
 	Name      string
@@ -64,7 +53,7 @@ type Dir struct {
 	// Rows returns the number of rows of a file, as the file itself says.
 	Rows func(ctx context.Context, name string) (int64, error)
 
-	sums map[string]string // checksums that were computed, by name and identity
+	sums sync.Map // checksums that were computed, by name and identity
 }
 
 // Success is the name of the file that marks a complete directory.
@@ -118,6 +107,7 @@ type listing struct {
 	objects map[string]storage.Object // of the directory, by Rel; nil: not listed
 	known   *State                    // nil: not read yet, see state
 	newest  int64                     // generation of the state; 0: there is none
+	settled bool                      // the files of that generation are published
 	stale   []string                  // names of older generations
 	copied  bool                      // the copy of the state is of this generation
 	plans   []string                  // names
@@ -153,27 +143,33 @@ func (l *listing) tree(ctx context.Context) error {
 
 // manifests lists the manifests.
 func (l *listing) manifests(ctx context.Context) error {
-	l.known, l.newest, l.stale, l.parts, l.plans = nil, 0, nil, nil, nil
+	l.known, l.newest, l.settled, l.stale, l.parts, l.plans = nil, 0, false, nil, nil, nil
 	tree, err := l.dir.Store.Tree(ctx, l.dir.Manifests)
 	if err != nil {
 		return err
 	}
 	var newest, copied storage.Object
 	for _, obj := range tree {
-		if n := generationOf(obj.Rel); n > l.newest {
+		if n := generationOf(obj.Rel); n > l.newest && obj.Rel == stateName(n) {
 			l.newest, newest = n, obj
 		} else if obj.Rel == copyName {
 			copied = obj
 		}
 	}
-	l.copied = copied.Name != "" && copied.Size == newest.Size && !copied.ModTime.Before(newest.ModTime)
+	l.copied = copied.Name != "" && !copied.ModTime.Before(newest.ModTime)
 	for _, obj := range tree {
-		if n := generationOf(obj.Rel); n > 0 && n < l.newest {
+		switch n := generationOf(obj.Rel); {
+		case n > 0 && n < l.newest:
 			l.stale = append(l.stale, obj.Rel)
-		} else if strings.HasPrefix(obj.Rel, "plan-") {
+		case n > 0:
+			l.settled = l.settled || obj.Rel == settledName(l.newest)
+		case strings.HasPrefix(obj.Rel, "plan-"):
 			l.plans = append(l.plans, obj.Rel)
-		} else if p := parsePartName(obj.Rel); p != nil {
-			l.parts = append(l.parts, p)
+		default:
+			if p := parsePartName(obj.Rel); p != nil {
+				p.identity = obj.Identity
+				l.parts = append(l.parts, p)
+			}
 		}
 	}
 	return nil
@@ -185,7 +181,7 @@ func (l *listing) state(ctx context.Context) (*State, error) {
 		s := &State{Version: version}
 		var err error
 		if l.newest > 0 {
-			err = l.dir.readState(ctx, stateName(l.newest), s)
+			err = l.dir.readState(ctx, l.newest, l.settled, s)
 		}
 		switch {
 		case err == nil:
@@ -250,8 +246,9 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 		return "", nil
 	}
 	version := f.Name + "\x00" + obj.Identity
-	sum, known := d.sums[version]
-	if !known || obj.Identity == "" {
+	known, ok := d.sums.Load(version)
+	sum, _ := known.(string)
+	if !ok || obj.Identity == "" {
 		var err error
 		sum, _, err = SumOf(ctx, d.Store, d.path(f.Name))
 		switch { // another run may be about to replace it
@@ -262,10 +259,7 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 		case err != nil:
 			return "", err
 		}
-		if d.sums == nil {
-			d.sums = map[string]string{}
-		}
-		d.sums[version] = sum
+		d.sums.Store(version, sum)
 	}
 	if sum != f.Sum {
 		return "changed", nil

@@ -227,6 +227,30 @@ func (w mortalWriter) CommitOver(replace bool, over string) (identity string, se
 	return objects.CommitOver(w.Writer, replace, over)
 }
 
+func (m mortal) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
+	w, seal, err := m.Memory.Stage(ctx, name)
+	return w, func() (string, string, func() error, error) {
+		if err := m.dies(); err != nil {
+			return "", "", nil, err
+		}
+		return seal()
+	}, err
+}
+
+func (m mortal) Publish(ctx context.Context, name, token string) (string, func() error, error) {
+	if err := m.dies(); err != nil {
+		return "", nil, err
+	}
+	return m.Memory.Publish(ctx, name, token)
+}
+
+func (m mortal) Discard(ctx context.Context, name, token string) error {
+	if err := m.dies(); err != nil {
+		return err
+	}
+	return m.Memory.Discard(ctx, name, token)
+}
+
 // TestKilledGrowth: a run that is killed between any two requests and then run again leaves
 // the same data as one that was not, and nothing else. Meanwhile no partition is marked as
 // complete that is not.

@@ -22,44 +22,47 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// version is the version of manifests written. Version 3 has other digests of inputs: it is
-// read with Force only, and then all inputs count as changed.
-const version = 4
+// version is the version of manifests written. Version 4 does not say when entries were made: it
+// is read with Force only, and then all inputs count as changed.
+const version = 5
 
 // maxManifest is the largest size of a manifest that is read, in bytes.
 const maxManifest = 1 << 30
 
-// Part is one worker's part of a run, as JSON. It is written before the first file becomes
-// visible, so that files of a killed attempt can be told apart, and again when all files are
-// there.
+// Part is one worker's part of a run, as JSON. It is created when all of its files are staged, and
+// never changed: of two attempts at one part, the first that creates it counts.
 type Part struct {
 	Version int    `json:"version"`
 	Run     string `json:"run"` // digest of the recipe and the inputs
 	Recipe  Recipe `json:"recipe"`
 	Shard   uint32 `json:"shard"`
 	Of      uint32 `json:"of"`
-	Done    bool   `json:"done"` // as the name says; false: the worker has not finished, and the figures are missing
 	Task    Task   `json:"task"`
 	// Inputs are what the worker has read: files, or its row groups of files that workers
 	// share.
 	Inputs  []Entry `json:"inputs"`
-	Files   []File  `json:"files"` // to be written, or if Done, written
+	Files   []File  `json:"files"` // staged
 	Require Require `json:"require,omitzero"`
-	// Yielded is true if another run has taken some of the files. The worker then fails.
-	Yielded bool `json:"yielded,omitempty"`
 
-	name    string // of the manifest itself, once it takes part in a commit
-	written int64  // in milliseconds since 1970; 0: unknown
+	name      string // of the manifest itself, once it takes part in a commit
+	written   int64  // in milliseconds since 1970; 0: unknown
+	elsewhere bool   // it knows nothing of the state, as it was written beside another directory
+}
+
+// key identifies the run of a part, and the state that it began with.
+func (p *Part) key() string {
+	return fmt.Sprintf("%.*s-of-%05d@%d", digits, p.Run, p.Of, p.Task.Generation)
 }
 
 // partName is what the name of a part's manifest says.
 type partName struct {
-	name  string // in the directory of manifests, or with verify of Commit, anywhere
+	name  string // in the directory of manifests, or of [Dir.Complete], anywhere
 	run   string // the first digits
 	shard uint32
 	of    uint32
-	done  bool
 	part  *Part // nil: not read yet
+	// identity is that of the part as it was listed; another attempt may create it again.
+	identity string
 }
 
 // Task is what the workers of a run do together. They agree on it: the first one
@@ -71,13 +74,11 @@ type Task struct {
 	Only       []string `json:"only,omitempty"`   // otherwise, these
 	Again      []string `json:"again,omitempty"`  // the inputs of Only that are in the state
 	Remove     []string `json:"remove,omitempty"` // inputs that are gone, whose outputs are removed
-	// Abandon are uncommitted runs that this one replaces.
-	Abandon []string `json:"abandon,omitempty"`
-	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
-	Heal    bool     `json:"heal,omitempty"`   // the inputs are unchanged, and their outputs damaged
-	Cuts    []Cut    `json:"cuts,omitempty"`   // if Heal, how inputs were divided
-	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
-	Digest  string   `json:"digest,omitempty"` // of the whole task; a [Part] leaves Only and Again out
+	Kept       Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
+	Heal       bool     `json:"heal,omitempty"`   // the inputs are unchanged, and their outputs damaged
+	Cuts       []Cut    `json:"cuts,omitempty"`   // if Heal, how inputs were divided
+	Force      bool     `json:"force,omitempty"`  // outputs of other options are replaced
+	Digest     string   `json:"digest,omitempty"` // of the whole task; a [Part] leaves Only and Again out
 }
 
 // Cut says how an input was divided among workers, see [Entry].
@@ -108,6 +109,12 @@ func (t Task) named(change func(string) string) Task {
 	return t
 }
 
+// published is what publishing a state came to.
+type published struct {
+	Version    int               `json:"version"`
+	Identities map[string]string `json:"identities"` // of the files that were staged, by Name
+}
+
 // plan is a Task as it is stored for the other workers.
 type plan struct {
 	Version int  `json:"version"`
@@ -126,26 +133,16 @@ const copyName = "manifest.json"
 // digits is the number of digits of a run in names.
 const digits = 16
 
-func planName(run string, of uint32) string { return planOf(keyOf(run, of)) }
+func planName(run string, of uint32) string { return "plan-" + keyOf(run, of) + ".json" }
 
-func planOf(key string) string { return "plan-" + key + ".json" }
-
-func keyOfPlan(name string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")
-}
+// settledName is the name of what publishing a generation came to, see publish.
+func settledName(generation int64) string { return fmt.Sprintf("settled-%08d.json", generation) }
 
 // keyOf identifies a run among those of a directory.
 func keyOf(run string, of uint32) string { return fmt.Sprintf("%s-of-%05d", run[:digits], of) }
 
-// begun is the end of the name of a part whose worker has not finished.
-const begun = ".begun"
-
-func (r *Run) partName(done bool) string {
-	name := fmt.Sprintf("shard-%s-%05d-of-%05d", r.id[:digits], r.dir.Shard, r.of())
-	if !done {
-		name += begun
-	}
-	return name + ".json"
+func (r *Run) partName() string {
+	return fmt.Sprintf("shard-%s-%05d-of-%05d.json", r.id[:digits], r.dir.Shard, r.of())
 }
 
 // of returns the number of workers.
@@ -161,47 +158,35 @@ func parsePartName(name string) *partName {
 	if !ok {
 		return nil
 	}
-	stem, unfinished := strings.CutSuffix(stem, begun)
-	p.done = !unfinished
 	if n, _ := fmt.Sscanf(stem, "shard-%16s-%d-of-%d", &p.run, &p.shard, &p.of); n != 3 || p.of < 1 || p.of > MaxWorkers || p.shard >= p.of {
+		return nil
+	}
+	if strings.Contains(stem, ".") { // of version 4, of a worker that had not ended
 		return nil
 	}
 	return p
 }
 
-// names returns the names of the part before and after its worker has finished.
-func (p *partName) names() (unfinished, finished string) {
-	stem := strings.TrimSuffix(strings.TrimSuffix(path.Base(p.name), ".json"), begun)
-	return stem + begun + ".json", stem + ".json"
-}
-
 // key identifies the run of a part, see keyOf.
 func (p *partName) key() string { return keyOf(p.run, p.of) }
 
-func (r *Run) key() string { return keyOf(r.id, r.of()) }
-
-// load reads a part. It returns nil if the part has gone meanwhile. If its worker has
-// finished meanwhile, it has another name.
+// load reads a part. It returns nil if the part has gone meanwhile.
 func (l *listing) load(ctx context.Context, p *partName) (_ *Part, err error) {
-	if p.part == nil {
-		p.part, err = l.dir.readPart(ctx, l.dir.manifest(p.name))
-		if !p.done && errors.Is(err, fs.ErrNotExist) {
-			_, finished := p.names()
-			p.part, err = l.dir.readPart(ctx, l.dir.manifest(finished))
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
+	if p.part != nil {
+		return p.part, nil
+	}
+	p.part, err = l.dir.readPart(ctx, l.dir.manifest(p.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
 	return p.part, err
 }
 
-// generationOf returns the generation that a name says, or 0.
+// generationOf returns the generation in the name of a state, or of how it was settled, or 0.
 func generationOf(name string) int64 {
-	digits, ok := strings.CutPrefix(name, "manifest-")
-	digits, ok2 := strings.CutSuffix(digits, ".json")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || !ok2 || err != nil || n < 1 || stateName(n) != name {
+	_, digits, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseInt(strings.TrimSuffix(digits, ".json"), 10, 64)
+	if err != nil || n < 1 || name != stateName(n) && name != settledName(n) {
 		return 0
 	}
 	return n
@@ -215,10 +200,20 @@ const hint = "restore it, or write to another directory; without it, the outputs
 
 // readState reads a generation of the state. What it says is checked, since it decides
 // which files are replaced.
-func (d *Dir) readState(ctx context.Context, name string, s *State) error {
-	at := fault.At{File: d.manifest(name)}
+func (d *Dir) readState(ctx context.Context, generation int64, settled bool, s *State) error {
+	at := fault.At{File: d.manifest(stateName(generation))}
 	if _, err := d.readJSON(ctx, at.File, s, func() int { return s.Version }); err != nil {
 		return err
+	}
+	if s.Generation != generation {
+		return faults.Corrupt(at, "the generation %d", s.Generation).WithHint(hint)
+	}
+	if settled {
+		p := published{}
+		if _, err := d.readJSON(ctx, d.manifest(settledName(generation)), &p, func() int { return p.Version }); err != nil {
+			return err
+		}
+		s.settle(&p)
 	}
 	for i := range s.Inputs {
 		e := &s.Inputs[i]
@@ -227,14 +222,8 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
 	}
-	s.Remove = each.Slice(s.Remove, UnescapeName)
-	for _, name := range s.Remove {
-		if !localName(name) {
-			return outside(at, name)
-		}
-	}
 	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
-	if err := cmp.Or(unescapeFiles(at, s.Files), unescapeFiles(at, s.Removed)); err != nil {
+	if err := cmp.Or(unescapeFiles(at, s.Files), unescapeFiles(at, s.Remove)); err != nil {
 		return err
 	}
 	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
@@ -296,7 +285,7 @@ func outside(at fault.At, name string) error {
 func unescapeFiles(at fault.At, files []File) error {
 	for i := range files {
 		f := &files[i]
-		f.Name, f.Inputs = UnescapeName(f.Name), each.Slice(f.Inputs, UnescapeName)
+		f.Name, f.Staged, f.Inputs = UnescapeName(f.Name), UnescapeName(f.Staged), each.Slice(f.Inputs, UnescapeName)
 		if !localName(f.Name) {
 			return outside(at, f.Name)
 		}
@@ -307,7 +296,7 @@ func unescapeFiles(at fault.At, files []File) error {
 func escapeFiles(files []File) []File {
 	out := append([]File{}, files...)
 	for i := range out {
-		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), each.Slice(out[i].Inputs, EscapeName)
+		out[i].Name, out[i].Staged, out[i].Inputs = EscapeName(out[i].Name), EscapeName(out[i].Staged), each.Slice(out[i].Inputs, EscapeName)
 	}
 	return out
 }
@@ -373,18 +362,18 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 func (d *Dir) writeState(ctx context.Context, name string, s *State, replace bool) error {
 	c := *s
 	c.Recipes = append([]Recipe{}, s.Recipes...) // a list in JSON, also without any
-	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), each.Slice(s.Remove, EscapeName)
-	if len(s.Removed) > 0 {
-		c.Removed = escapeFiles(s.Removed)
+	c.Inputs, c.Files = escapeEntries(s.Inputs), escapeFiles(s.Files)
+	if len(s.Remove) > 0 {
+		c.Remove = escapeFiles(s.Remove)
 	}
 	return d.writeJSON(ctx, name, c, replace)
 }
 
-// writePart writes a part.
+// writePart creates a part. The error wraps fs.ErrExist if the name is taken.
 func (d *Dir) writePart(ctx context.Context, name string, p *Part) error {
 	c := *p
 	c.Inputs, c.Files, c.Task = escapeEntries(p.Inputs), escapeFiles(p.Files), p.Task.named(EscapeName)
-	return d.writeJSON(ctx, name, c, true)
+	return d.writeJSON(ctx, name, c, false)
 }
 
 // writeJSON writes a file of the directory of manifests, an input or file a line, so
@@ -429,6 +418,11 @@ func lines(b []byte) []byte {
 // remove deletes a file of the directory, if it is there.
 func (d *Dir) remove(ctx context.Context, name string) error {
 	return d.removeObject(ctx, storage.Object{Name: d.path(name)})
+}
+
+// removePart deletes a part as it was listed, if it is there.
+func (d *Dir) removePart(ctx context.Context, p *partName) error {
+	return d.removeObject(ctx, storage.Object{Name: d.manifest(p.name), Identity: p.identity})
 }
 
 // removeManifest deletes a file of the directory of manifests, if it is there.

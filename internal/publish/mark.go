@@ -7,16 +7,34 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// mark writes _SUCCESS for the directory and for each complete partition without a run under
-// way, and removes it from others. settled is false if it changed something: the caller looks
-// again, as others may have changed the directory meanwhile.
-func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, settled bool, err error) {
-	settled = true
+// mark writes _SUCCESS for the directory and for each complete partition, and removes it from
+// others. It looks until nothing changes any more, as other runs may commit meanwhile.
+func (d *Dir) mark(ctx context.Context) (noSuccessReason string, err error) {
+	for try := range maxCommitAttempts {
+		l, err := d.settled(ctx)
+		if err != nil {
+			return "", err
+		}
+		noSuccessReason, done, err := d.markOnce(ctx, l)
+		if done || err != nil {
+			return noSuccessReason, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return "", err
+		}
+	}
+	return "other runs keep changing the directory", nil
+}
+
+// markOnce is mark with one listing. done is false if it changed something.
+func (d *Dir) markOnce(ctx context.Context, l *listing) (noSuccessReason string, done bool, err error) {
+	done = true
 	s, err := l.state(ctx)
 	if err == nil {
 		err = d.tidy(ctx, l, s)
@@ -25,32 +43,16 @@ func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, set
 		return "", false, err
 	}
 	busy := map[string]bool{} // partitions that are not complete
-	for _, p := range l.parts {
-		if left, err := l.leftOver(ctx, p); err != nil {
-			return "", false, err
-		} else if left {
-			if err := d.removeManifest(ctx, p.name); err != nil {
-				return "", false, err
-			}
-			settled = false // its run may have been committed after the state was read
-			continue
-		}
-		noSuccessReason = cmp.Or(noSuccessReason, "the run of "+d.manifest(p.name)+" has not finished")
-		part, err := l.load(ctx, p)
-		if err != nil {
-			return "", false, err
-		}
-		if part == nil {
-			return "", false, nil // it has been committed meanwhile
-		}
-		part.busy(busy)
-	}
-	if wrong, err := d.incomplete(ctx, l, s, busy); err != nil {
+	if noSuccessReason, err = d.incomplete(ctx, l, s, busy); err != nil {
 		return "", false, err
-	} else if wrong != "" {
-		noSuccessReason = wrong
 	}
 	markers := s.markers(busy, noSuccessReason == "" && l.newest > 0)
+	var empty []string
+	for name := range l.objects {
+		if _, known := markers[name]; !known && path.Base(name) == Success && l.alone(name) { // of a partition whose inputs are gone
+			markers[name], empty = false, append(empty, name)
+		}
+	}
 	for _, name := range inOrder(markers) {
 		_, is := l.objects[name]
 		want := markers[name]
@@ -65,29 +67,43 @@ func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, set
 		if err != nil {
 			return "", false, err
 		}
-		settled = false
+		done = false
 	}
-	return noSuccessReason, settled, nil
+	return noSuccessReason, done, d.removeDirs(ctx, empty)
 }
 
-// busy adds the partitions that a run changes; p may be nil.
-func (p *Part) busy(partitions map[string]bool) {
-	if p == nil {
-		return
+// alone reports whether a marker is all that a name=value directory has.
+func (l *listing) alone(marker string) bool {
+	dir := path.Dir(marker)
+	if partitionOf(marker) != dir {
+		return false
 	}
-	for _, f := range p.Files {
-		partitions[partitionOf(f.Name)] = true
+	for name := range l.objects {
+		if name != marker && strings.HasPrefix(name, dir+"/") {
+			return false
+		}
 	}
-	for _, input := range p.Task.Remove {
-		partitions[partitionOf(input)] = true
-	}
+	return true
 }
 
-// tidy does what commits that were cut short have left undone: it removes files that the
-// state has no place for and older generations, and writes the copy of the state.
+// tidy removes what commits that were cut short have left, older generations, and what runs have
+// staged that can no longer be committed. It writes the copy of the state.
 func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
-	if err := d.clear(ctx, l, s); err != nil {
+	if err := l.dropPlans(ctx, s); err != nil {
 		return err
+	}
+	for _, p := range l.parts {
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		planned := p.of == 1 || slices.Contains(l.plans, planName(p.run, p.of))
+		if part == nil || planned && !d.dead(s, part) {
+			continue
+		}
+		if err := l.dropPart(ctx, p); err != nil {
+			return err
+		}
 	}
 	for _, name := range l.stale {
 		if err := d.removeManifest(ctx, name); err != nil {
@@ -114,12 +130,8 @@ func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[str
 			wrong = cmp.Or(wrong, f.Name+" is "+trouble)
 		}
 	}
-	planned, err := l.planned(ctx, func(*Part) bool { return true })
-	if err != nil {
-		return "", err
-	}
 	for _, name := range l.data() {
-		if planned[name] || l.objects[name].Type != 0 || s.file(name) != nil || slices.Contains(s.Remove, name) {
+		if l.objects[name].Type != 0 || s.file(name) != nil {
 			continue
 		}
 		marker, _, err := d.Marker(ctx, d.path(name))
@@ -141,7 +153,7 @@ func (s *State) markers(busy map[string]bool, all bool) map[string]bool {
 		want[path.Join(p, Success)] = p == "" && all
 	}
 	for _, e := range s.Inputs {
-		if p := partitionOf(e.Input); p != "" && !busy[p] {
+		if p := partitionOf(e.Input); p != "" && localName(p) && !busy[p] {
 			want[path.Join(p, Success)] = true
 		}
 	}

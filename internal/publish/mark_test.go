@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMarkers checks which partitions have a _SUCCESS, while others are written.
+// TestMarkers checks which partitions have a _SUCCESS, while others are written. None is outside.
 func TestMarkers(t *testing.T) {
-	s := &State{Inputs: []Entry{{Input: "c"}, {Input: "dt=1/a"}, {Input: "dt=1/b"}, {Input: "dt=2/x/a"}}}
+	s := &State{Inputs: []Entry{{Input: "../dt=1/a"}, {Input: "c"}, {Input: "dt=1/a"}, {Input: "dt=1/b"}, {Input: "dt=2/x/a"}}}
 	for _, c := range []struct {
 		busy map[string]bool
 		all  bool

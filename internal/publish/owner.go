@@ -1,18 +1,3 @@
-// Package publish makes the outputs of runs visible: single files, and
-// directories that several runs and workers share.
-//
-// It knows names, sizes, checksums and markers, but not what the files hold. A
-// file becomes visible whole or not at all, never in place of a file of another
-// run unless that is forced, and a directory has a _SUCCESS only while
-// everything that its manifests list is there and whole.
-//
-// An [Owner] is a worker that writes, to a single file or to a [Dir]. A directory has a
-// [State] (state.go), the root manifest. [Dir.Begin] (begin.go, plan.go, compare.go)
-// compares it with the inputs and decides what a run does; a [Writer] (writer.go) then
-// publishes the files of one worker and its [Part] of the run (manifest.go), and takes over
-// from runs that were given up (takeover.go, rivals.go). The worker that finishes last commits
-// (commit.go): it unites the parts (united.go), makes the next state (settle.go), and
-// writes _SUCCESS (mark.go). [Dir.Complete] does so for a command of its own.
 package publish
 
 import (

@@ -1,86 +1,44 @@
 package publish
 
 import (
-	"cmp"
+	"bytes"
+	"compress/flate"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// dropParts removes the parts of this run.
-func (r *Run) dropParts(ctx context.Context, l *listing) error {
-	for _, p := range l.parts {
-		if !r.has(p) {
-			continue
-		}
-		if err := r.dir.removeManifest(ctx, p.name); err != nil {
-			return err
-		}
+// agree creates the plan of the run, unless there is one. The error is errLost if another worker
+// was faster.
+func (r *Run) agree(ctx context.Context, l *listing) error {
+	name := planName(r.id, r.of())
+	if slices.Contains(l.plans, name) {
+		return nil // earlier has read it
 	}
-	l.parts = slices.DeleteFunc(l.parts, r.has)
-	return nil
-}
-
-// current reports whether the plan of the run need not be compared with the state: there
-// was no commit since, or workers have begun that have not yielded to another run.
-func (r *Run) current(ctx context.Context, l *listing) (bool, error) {
-	if l.newest == r.task.Generation {
-		return true, nil
-	}
-	for _, p := range l.parts {
-		if !r.has(p) {
-			continue
-		}
-		if part, err := l.load(ctx, p); err != nil || part != nil && !part.Yielded {
-			return true, err
-		}
-	}
-	return false, nil
-}
-
-// renew keeps a plan that is not current, if the state asks for the same.
-// Otherwise it removes the plan, and the error is errLost.
-func (r *Run) renew(ctx context.Context, l *listing, in Inputs) error {
-	d := r.dir
-	s, err := l.state(ctx)
+	p, err := r.plan()
 	if err != nil {
 		return err
 	}
-	name := planName(r.id, d.Of)
-	if !slices.Contains(l.plans, name) {
-		return errLost
-	}
-	c := newComparison(d, l, s, in)
-	if err := c.compare(ctx); err != nil {
+	if err := r.dir.writeJSON(ctx, name, p, false); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	now := c.task()
-	now.Generation = r.task.Generation
-	if now.brief().Digest == r.task.brief().Digest {
-		return nil
-	}
-	return cmp.Or(d.removeManifest(ctx, name), errLost)
+	return errLost
 }
 
 // plan returns what the other workers read.
-func (r *Run) plan(in Inputs) (p plan, err error) {
+func (r *Run) plan() (p plan, err error) {
 	p = plan{Version: version, Task: r.task.named(EscapeName)}
 	if !r.task.All {
 		return p, nil
 	}
-	each := in.Names
-	if each == nil {
-		each = func(yield func(string, error) bool) {
-			for one, err := range in.Each {
-				if !yield(one.Input, err) {
-					return
-				}
-			}
-		}
-	}
-	names := make([]string, 0, in.Len)
-	for name, err := range each {
+	names := make([]string, 0, r.in.Len)
+	for name, err := range r.in.names() {
 		if err != nil {
 			return p, err
 		}
@@ -90,36 +48,138 @@ func (r *Run) plan(in Inputs) (p plan, err error) {
 	return p, err
 }
 
-// finishCommit removes the parts that an interrupted commit of this run has left. Otherwise
-// they would be committed again, with the parts of another task.
-func (r *Run) finishCommit(ctx context.Context, l *listing) error {
-	var kept []*partName
-	for _, p := range l.parts {
-		left := false
-		if r.has(p) {
-			var err error
-			if left, err = l.leftOver(ctx, p); err != nil {
-				return err
+// names returns the Rel of each input.
+func (in *Inputs) names() func(yield func(string, error) bool) {
+	if in.Names != nil {
+		return in.Names
+	}
+	return func(yield func(string, error) bool) {
+		for one, err := range in.Each {
+			if !yield(one.Input, err) {
+				return
 			}
 		}
-		if !left {
-			kept = append(kept, p)
-		} else if err := r.dir.removeManifest(ctx, p.name); err != nil {
-			return err
-		}
 	}
-	l.parts = kept
-	return nil
 }
 
 // readPlan reads what the first worker has decided, if there is one.
-func (r *Run) readPlan(ctx context.Context) (found bool, err error) {
+func (r *Run) readPlan(ctx context.Context) (t Task, found bool, err error) {
 	p := plan{}
 	name := r.dir.manifest(planName(r.id, r.dir.Of))
 	_, err = r.dir.readJSON(ctx, name, &p, func() int { return p.Version })
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return t, false, nil
 	}
-	r.task = p.Task.named(UnescapeName)
-	return err == nil, err
+	return p.Task.named(UnescapeName), err == nil, err
+}
+
+// planned returns the part of a worker that does a whole task of this run, with nothing but what
+// tells whether it can be committed.
+func (r *Run) planned(t Task) *Part {
+	p := r.part()
+	p.Task = t.brief()
+	add := func(input string) { p.Inputs = append(p.Inputs, Entry{Input: input}) }
+	for _, input := range t.Only {
+		add(input)
+	}
+	if t.All {
+		for input, err := range r.in.names() {
+			if err == nil {
+				add(input)
+			}
+		}
+	}
+	return p
+}
+
+// runs returns what each run does that has begun and is not committed, by the key of its parts: of
+// several workers what the plan says, else the part.
+func (l *listing) runs(ctx context.Context) (map[string]*Part, error) {
+	all := map[string]*Part{}
+	for _, p := range l.parts {
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if part != nil {
+			all[p.key()] = part
+		}
+	}
+	for _, name := range l.plans {
+		p := plan{}
+		at := l.dir.manifest(name)
+		_, err := l.dir.readJSON(ctx, at, &p, func() int { return p.Version })
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		names, err := unpackNames(p.Names)
+		if err != nil {
+			return nil, faults.Corrupt(fault.At{File: at}, "the names of its inputs: %v", err).WithHint(hint)
+		}
+		key := strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")
+		part := &Part{Task: p.Task.named(UnescapeName)}
+		if one := all[key]; one != nil {
+			part.Run, part.Of, part.Recipe = one.Run, one.Of, one.Recipe
+		}
+		for _, input := range slices.Concat(names, part.Task.Only) {
+			part.Inputs = append(part.Inputs, Entry{Input: input})
+		}
+		all[key] = part
+	}
+	return all, nil
+}
+
+// dropPlans removes the plans that no worker can commit any more.
+func (l *listing) dropPlans(ctx context.Context, s *State) error {
+	if len(l.plans) == 0 {
+		return nil
+	}
+	runs, err := l.runs(ctx)
+	if err != nil {
+		return err
+	}
+	var kept []string
+	for _, name := range l.plans {
+		run := runs[strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")]
+		if run != nil && !l.dir.dead(s, run) {
+			kept = append(kept, name)
+		} else if err := l.dir.removeManifest(ctx, name); err != nil {
+			return err
+		}
+	}
+	l.plans = kept
+	return nil
+}
+
+// packNames returns the names of inputs as plans have them.
+func packNames(names []string) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.WriteString(w, strings.Join(names, "\x00"))
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
+}
+
+// unpackNames is the inverse of packNames.
+func unpackNames(b []byte) ([]string, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	all, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(b)), maxManifest+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > maxManifest {
+		return nil, errors.New("too long")
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return strings.Split(string(all), "\x00"), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // told is what the oracle of TestSets knows of an output: the inputs that it holds, by name.
@@ -259,12 +260,15 @@ func TestRemovedAndListed(t *testing.T) {
 	if err := json.Unmarshal(must(s.Get(name)), state); err != nil {
 		t.Fatal(err)
 	}
-	state.Remove = []string{"flat.out"}
+	state.Remove = []File{{Name: "flat.out"}}
 	b, err := json.Marshal(state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Put(name, b)
+	if err := s.Delete(t.Context(), storage.Object{Name: "b/out.bloomjoin/settled-00000001.json"}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := r.Complete(t.Context(), nil); !errors.Is(err, ErrDone) {
 		t.Error(err)
 	}
@@ -285,7 +289,7 @@ func TestIDsChangedDiffers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, ok := s.Get("b/out/" + Success); ok {
+	if _, ok := s.Get("b/out.bloomjoin/" + stateName(2)); ok {
 		t.Error("two workers that disagree have committed")
 	}
 }

@@ -11,20 +11,23 @@ import (
 // State is the root manifest of an output directory: the files made from each input's version,
 // and the recipe. It stands beside the directory, as JSON; see [Dir].
 type State struct {
-	Version    int      `json:"version"`    // 4
+	Version    int      `json:"version"`    // 5
 	Generation int64    `json:"generation"` // of the state: each commit makes the next one
 	Recipes    []Recipe `json:"recipes"`
 	Inputs     []Entry  `json:"inputs"` // in ascending order of Input
 	Files      []File   `json:"files"`  // in ascending order of Name
 	Rows       int64    `json:"rows"`   // of all files
 	Bytes      int64    `json:"bytes"`
-	// Remove are files of the generation before that this one does not have. They are
-	// removed after this generation was published.
-	Remove []string `json:"remove,omitempty"`
-	// Removed are the files that this output wrote and removed, by Name. They distinguish its
-	// own files from what others have put there since.
-	Removed []File `json:"removed,omitempty"`
+	// Remove are files of the generation before that this one does not have: publishing it
+	// removes them.
+	Remove []File `json:"removing,omitempty"`
+	// Committed are the keys of the last runs in the state, the newest last.
+	Committed []string `json:"committed,omitempty"`
 }
+
+// maxCommitted is how many runs a state remembers, so that what they have left can be told from
+// runs that are not committed yet.
+const maxCommitted = 100
 
 // Recipe is what was done with the inputs. Outputs of equal recipes can stand in one
 // directory as if one run had written them.
@@ -58,6 +61,8 @@ type Entry struct {
 	Hi     int   `json:"hi,omitempty"`
 	Cuts   []int `json:"cuts,omitempty"` // where it was divided among workers: their first row groups, without 0
 	Recipe int   `json:"recipe"`         // index in State.Recipes
+	// Generation is that of the first state with this entry.
+	Generation int64 `json:"generation,omitempty"`
 	Counts
 	Files []string `json:"files,omitempty"` // names, ascending; none: no row is left of it
 	Done  int64    `json:"done,omitempty"`  // when its outputs were complete, by the clock of their storage, in milliseconds since 1970; 0: unknown
@@ -82,7 +87,7 @@ type File struct {
 	Rows     int64             `json:"rows"`                //
 	Bytes    int64             `json:"bytes"`               //
 	Sum      string            `json:"xxh3,omitempty"`      // XXH3-128 of its bytes, hexadecimal
-	Modified int64             `json:"modified,omitempty"`  // milliseconds since 1970, by the clock of its storage
+	Staged   string            `json:"staged,omitempty"`    // token by which it is published, see objects.Publish; empty: it has been
 	Identity string            `json:"identity,omitempty"`  // of the object, as its storage gives it
 	Values   map[string]string `json:"partition,omitempty"` // of the columns of its name=value directories, without escapes; NULL is absent
 }
@@ -124,6 +129,34 @@ func (s *State) twice() (one, other string) {
 	return "", ""
 }
 
+// pending reports whether the files of the state are not all published.
+func (s *State) pending() bool {
+	return len(s.Remove) > 0 || slices.ContainsFunc(s.Files, func(f File) bool { return f.Staged != "" })
+}
+
+// committed reports whether the run of a part is in the state.
+func (s *State) committed(p *Part) bool { return slices.Contains(s.Committed, p.key()) }
+
+// outdated returns an input of the part whose entry was made after the part's run began, so that
+// the run can never be committed. ok is false if there is none, unless others have removed all that
+// the run would remove, and it does nothing else.
+func (s *State) outdated(p *Part) (input string, ok bool) {
+	late := func(input string) bool {
+		e := s.entry(input)
+		return e != nil && e.Generation > p.Task.Generation
+	}
+	for _, e := range p.Inputs {
+		if late(e.Input) {
+			return e.Input, true
+		}
+	}
+	if i := slices.IndexFunc(p.Task.Remove, late); i >= 0 {
+		return p.Task.Remove[i], true
+	}
+	left := p.Task.Inputs > 0 || slices.ContainsFunc(p.Task.Remove, func(input string) bool { return s.entry(input) != nil })
+	return "", !left && s.Generation > p.Task.Generation
+}
+
 // recipe returns the recipe of an entry.
 func (s *State) recipe(e *Entry) *Recipe { return &s.Recipes[e.Recipe] }
 
@@ -147,7 +180,7 @@ func (d *Dir) state(ctx context.Context) (*State, error) {
 
 // without returns a state without some entries and the files that only they have.
 func (s *State) without(gone map[string]bool) *State {
-	next := &State{Version: version, Generation: s.Generation + 1, Recipes: slices.Clone(s.Recipes)}
+	next := &State{Version: version, Generation: s.Generation + 1, Recipes: slices.Clone(s.Recipes), Committed: s.Committed}
 	used := map[string]bool{}
 	for _, e := range s.Inputs {
 		if gone[e.Input] {
@@ -166,19 +199,19 @@ func (s *State) without(gone map[string]bool) *State {
 	return next
 }
 
-// losing returns the state without the files that come from the given inputs only.
-func (s *State) losing(inputs []string) *State {
+// removes returns the files that come from the given inputs only.
+func (s *State) removes(inputs []string) (files []File) {
 	gone := map[string]bool{}
 	for _, input := range inputs {
 		gone[input] = true
 	}
-	next := s.without(gone)
+	kept := s.without(gone)
 	for _, f := range s.Files {
-		if next.file(f.Name) == nil {
-			next.Removed = append(next.Removed, f)
+		if kept.file(f.Name) == nil {
+			files = append(files, f)
 		}
 	}
-	return next
+	return files
 }
 
 // add adds entries of a recipe, with their files.
@@ -196,14 +229,14 @@ func (s *State) add(r Recipe, entries []Entry, files []File) {
 		s.Recipes[i] = r
 	}
 	for _, e := range entries {
-		e.Recipe, e.Lo, e.Hi = i, 0, 0
+		e.Recipe, e.Lo, e.Hi, e.Generation = i, 0, 0, s.Generation
 		s.Inputs = append(s.Inputs, e)
 	}
 	s.Files = append(s.Files, files...)
 }
 
-// settle sorts, drops recipes that no entry has, and sums up.
-func (s *State) settle() {
+// arrange sorts, drops recipes that no entry has, and sums up.
+func (s *State) arrange() {
 	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
 	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	at := make([]int, len(s.Recipes)) // new index, counted from 1
@@ -219,6 +252,16 @@ func (s *State) settle() {
 	for _, f := range s.Files {
 		s.Rows, s.Bytes = s.Rows+f.Rows, s.Bytes+f.Bytes
 	}
+}
+
+// settle notes that the files of the state are published. Names are as they are in JSON.
+func (s *State) settle(p *published) {
+	for i := range s.Files {
+		if f := &s.Files[i]; f.Staged != "" {
+			f.Staged, f.Identity = "", p.Identities[f.Name]
+		}
+	}
+	s.Remove = nil
 }
 
 // partitionOf returns the part of a path that ends with its last name=value directory,

@@ -3,11 +3,13 @@ package publish
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,7 @@ type turns struct {
 	grants []chan bool
 	ended  []bool
 	log    []string
+	states []*State // that were written
 }
 
 // take runs workers until all have ended. Each gets the storage by which it takes turns.
@@ -128,7 +131,14 @@ func (w turningWriter) Commit(replace bool) error {
 	if err := w.of.turn(fmt.Sprintf("write %s %t", w.name, replace)); err != nil {
 		return err
 	}
-	return w.Writer.Commit(replace)
+	err := w.Writer.Commit(replace)
+	if n := generationOf(path.Base(w.name)); err == nil && n > 0 && path.Base(w.name) == stateName(n) {
+		b, _ := w.of.Get(w.name)
+		state := &State{}
+		err = json.Unmarshal(b, state)
+		w.of.turns.states = append(w.of.turns.states, state)
+	}
+	return err
 }
 
 func (w turningWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
@@ -136,6 +146,30 @@ func (w turningWriter) CommitOver(replace bool, over string) (identity string, s
 		return "", nil, err
 	}
 	return objects.CommitOver(w.Writer, replace, over)
+}
+
+func (s *turning) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
+	w, seal, err := s.Memory.Stage(ctx, name)
+	return w, func() (string, string, func() error, error) {
+		if err := s.turn("stage " + name); err != nil {
+			return "", "", nil, err
+		}
+		return seal()
+	}, err
+}
+
+func (s *turning) Publish(ctx context.Context, name, token string) (string, func() error, error) {
+	if err := s.turn("publish " + name + " " + token); err != nil {
+		return "", nil, err
+	}
+	return s.Memory.Publish(ctx, name, token)
+}
+
+func (s *turning) Discard(ctx context.Context, name, token string) error {
+	if err := s.turn("discard " + name + " " + token); err != nil {
+		return err
+	}
+	return s.Memory.Discard(ctx, name, token)
 }
 
 // story returns the requests that were made, for a failure.
@@ -262,7 +296,7 @@ func TestRivals(t *testing.T) {
 						if of == 1 {
 							u.log = append(u.log, r.untrue(t, s, common))
 						}
-					case errors.Is(err, errKilled), errors.Is(err, ErrExists):
+					case errors.Is(err, errKilled), errors.Is(err, ErrExists), errors.Is(err, storage.ErrAgain):
 						u.log = append(u.log, fmt.Sprintf("%d fails: %v", now.(*turning).worker, err))
 					default:
 						t.Errorf("seed %d: %v", seed, err)
@@ -340,11 +374,239 @@ func TestTwoPlans(t *testing.T) {
 		t.Error(err)
 	}
 	b.Task.Inputs = 1
-	if err := d.agree(a, b); !errors.Is(err, errMissing) {
+	if err := d.agree(a, b); !errors.Is(err, storage.ErrAgain) {
 		t.Error(err)
 	}
 	b.Run = "s"
-	if err := d.agree(a, b); err == nil || errors.Is(err, errMissing) {
+	if err := d.agree(a, b); err == nil || errors.Is(err, storage.ErrAgain) {
 		t.Error(err)
 	}
+}
+
+// pausing is a storage that calls a function after it has written an object.
+type pausing struct {
+	*teststore.Memory
+	after func(name string)
+}
+
+func (p pausing) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	w, err := p.Memory.Create(ctx, name, o)
+	return pausingWriter{w, p, name}, err
+}
+
+type pausingWriter struct {
+	storage.Writer
+	of   pausing
+	name string
+}
+
+func (w pausingWriter) Commit(replace bool) error {
+	err := w.Writer.Commit(replace)
+	if err == nil {
+		w.of.after(w.name)
+	}
+	return err
+}
+
+// TestOvertaken: a worker whose part another run has dropped fails. It does not take the part for
+// one that is committed.
+func TestOvertaken(t *testing.T) {
+	for _, of := range []uint32{1, 2} {
+		s := teststore.NewMemory()
+		for i := range of {
+			r := newRunner(s, month)
+			r.Shard, r.Of = i, of
+			r.use(pausing{s, func(name string) {
+				if p := parsePartName(strings.TrimPrefix(name, "b/out.bloomjoin/")); p == nil || p.shard != of-1 {
+					return
+				}
+				rival := newRunner(s, month)
+				rival.Recipe.Options = "o2"
+				if _, _, _, err := rival.do(t.Context()); err != nil {
+					t.Error("the rival:", err)
+				}
+			}})
+			_, _, _, err := r.do(t.Context())
+			if i == of-1 && (!errors.Is(err, ErrExists) || !errors.Is(err, storage.ErrAgain)) || i < of-1 && err != nil {
+				t.Errorf("worker %d of %d: %v", i, of, err)
+			}
+		}
+		equal(t, "data", data(s), monthData)
+		equal(t, "manifests", manifests(s), settled)
+	}
+}
+
+// TestForgetsOwnOnly: a worker that has committed leaves the part of an attempt that has begun since.
+func TestForgetsOwnOnly(t *testing.T) {
+	s := teststore.NewMemory()
+	attempt := func(after func(name string)) error {
+		r := newRunner(s, month)
+		r.Force = true
+		r.use(pausing{s, after})
+		_, _, _, err := r.do(t.Context())
+		return err
+	}
+	parted, over, ended := make(chan bool), make(chan bool), make(chan error)
+	err := attempt(func(name string) {
+		if name != "b/out.bloomjoin/"+settledName(1) {
+			return
+		}
+		go func() {
+			ended <- attempt(func(name string) {
+				if parsePartName(strings.TrimPrefix(name, "b/out.bloomjoin/")) != nil {
+					close(parted)
+					<-over
+				}
+			})
+		}()
+		<-parted
+	})
+	close(over)
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Error(err)
+	}
+	if state, err := newRunner(s, month).state(t.Context()); err != nil || state.Generation != 2 || len(state.Committed) != 2 {
+		t.Errorf("%+v, %v", state, err)
+	}
+	equal(t, "data", data(s), monthData)
+	equal(t, "manifests", manifests(s), settled)
+}
+
+// TestReplacedState: a run whose state another process replaces, as on a storage without exclusive
+// creation, is committed again.
+func TestReplacedState(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, map[string]string{"a": "1"})
+	r.use(pausing{s, func(name string) {
+		if name != "b/out.bloomjoin/"+stateName(1) {
+			return
+		}
+		if err := s.Delete(t.Context(), storage.Object{Name: name}); err != nil {
+			t.Error(err)
+		}
+		if _, _, _, err := newRunner(s, map[string]string{"b": "22"}).do(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}})
+	if _, _, _, err := r.do(t.Context()); err != nil {
+		t.Error(err)
+	}
+	equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
+	equal(t, "listed", listed(t, s), "a:1 b:22")
+	equal(t, "manifests", manifests(s), settled)
+}
+
+// TestVersions: of a run that ends well, a state had all inputs in the versions that the run saw,
+// since it began. Runs see different versions, have different recipes, and may use Force.
+func TestVersions(t *testing.T) {
+	for seed := range uint64(seeds(cases.Count(60, 150, 300))) {
+		u := &turns{random: rand.New(rand.NewPCG(seed, 23))}
+		s := teststore.NewMemory()
+		var workers []func(storage.Storage)
+		var dies []int
+		mayDie := u.random.IntN(2) == 0
+		for range 2 + u.random.IntN(2) {
+			log := map[string]string{}
+			for _, input := range []string{"dt=1/a", "dt=1/b", "dt=2/a", "flat"} {
+				if u.random.IntN(6) > 0 {
+					log[input] = strings.Repeat(input[:1], 1+u.random.IntN(2))
+				}
+			}
+			force, options, of := u.random.IntN(3) == 0, []string{"o1", "o1", "o2"}[u.random.IntN(3)], uint32(1+u.random.IntN(2))
+			for i := range of {
+				workers = append(workers, func(now storage.Storage) {
+					r := newRunner(now, log)
+					r.Force, r.Recipe.Options, r.Shard, r.Of = force, options, i, of
+					begun := max(len(u.states)-1, 0)
+					_, run, _, err := r.do(t.Context())
+					what := fmt.Sprintf("%d of %v, force %t, %s", now.(*turning).worker, log, force, options)
+					u.log = append(u.log, fmt.Sprintf("%s ends: %v", what, err))
+					switch {
+					case err == nil || errors.Is(err, ErrDone):
+						if of > 1 { // others may not be done
+							if run == nil {
+								return
+							}
+							if waits, err := run.waits(t.Context()); waits != "" || err != nil {
+								return
+							}
+						}
+						if !slices.ContainsFunc(u.states[begun:], func(state *State) bool { return r.in(state) }) {
+							t.Errorf("seed %d: %s: no state has it", seed, what)
+						}
+					case errors.Is(err, errKilled), errors.Is(err, ErrExists), errors.Is(err, storage.ErrAgain):
+					default:
+						t.Errorf("seed %d: %s: %v", seed, what, err)
+					}
+				})
+				if dies = append(dies, -1); mayDie && u.random.IntN(2) == 0 {
+					dies[len(dies)-1] = u.random.IntN(80)
+				}
+			}
+		}
+		u.take(s, dies, workers...)
+		last := newRunner(s, with(nil))
+		last.Force = true
+		if _, _, _, err := last.do(t.Context()); err != nil {
+			t.Errorf("seed %d: at the end: %v", seed, err)
+		}
+		if data(s) != monthData {
+			t.Errorf("seed %d: %s; %s", seed, data(s), manifests(s))
+		}
+		if t.Failed() {
+			t.Logf("%s", u.story())
+			return
+		}
+	}
+}
+
+// in reports whether a state has the inputs of the run as it saw them.
+func (r *runner) in(s *State) bool {
+	for in := range r.inputs().Each {
+		e := s.entry(in.Input)
+		if e == nil || e.Print != in.Print || s.recipe(e).Options != r.Recipe.Options {
+			return false
+		}
+	}
+	return true
+}
+
+// TestMixed: of two runs with different options over different inputs, which begin in an empty
+// directory, only the first is committed.
+func TestMixed(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, map[string]string{"a": "1"})
+	r.use(pausing{s, func(name string) {
+		if parsePartName(strings.TrimPrefix(name, "b/out.bloomjoin/")) == nil {
+			return
+		}
+		rival := newRunner(s, map[string]string{"b": "1"})
+		rival.Recipe.Options = "o2"
+		if _, _, _, err := rival.do(t.Context()); err != nil {
+			t.Error("the rival:", err)
+		}
+	}})
+	if _, _, _, err := r.do(t.Context()); !errors.Is(err, ErrExists) {
+		t.Error(err)
+	}
+	equal(t, "data", data(s), "_SUCCESS b.out:1")
+}
+
+// TestRequireAgain: workers that do not meet their requirements leave nothing, so that they can run
+// again with others.
+func TestRequireAgain(t *testing.T) {
+	s := teststore.NewMemory()
+	for _, rows := range []int64{100, 1} {
+		for i := range uint32(2) {
+			r := newRunner(s, month)
+			r.Shard, r.Of, r.Require = i, 2, Require{Rows: rows}
+			if _, _, _, err := r.do(t.Context()); errors.Is(err, ErrRequire) != (i == 1 && rows == 100) {
+				t.Errorf("worker %d, %d rows: %v", i, rows, err)
+			}
+		}
+		if rows == 100 && manifests(s)+data(s) != "" {
+			t.Errorf("left: %s; %s", manifests(s), data(s))
+		}
+	}
+	equal(t, "data", data(s), monthData)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -15,7 +16,7 @@ func TestUnfinished(t *testing.T) {
 	log := map[string]string{"a": "1", "b": "22", "c": "333"}
 	says := func(what, want string) {
 		t.Helper()
-		why, err := newRunner(s, log).Unfinished(t.Context(), nil)
+		why, err := newRunner(s, log).Unfinished(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func TestUnfinishedOfTwoRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waits, err := r.Unfinished(t.Context(), run)
+			waits, err := run.waits(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +121,7 @@ func TestLateSuccess(t *testing.T) {
 			s.Put(name, nil)
 		}
 		d := newRunner(s, nil)
-		why, err := d.Unfinished(t.Context(), nil)
+		why, err := d.Unfinished(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,11 +129,80 @@ func TestLateSuccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(l.parts) > 0 && (why == "" || d.Finished(t.Context(), "dt=1/x")) {
+		state, err := l.state(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state.pending() && (why == "" || d.Finished(t.Context(), "dt=1/x")) {
 			t.Errorf("after %d requests: unfinished %q, dt=1 finished %t: %s; %s", left, why, d.Finished(t.Context(), "dt=1/x"), data(s), manifests(s))
 		}
-		if len(l.parts) > 0 && !d.Finished(t.Context(), "dt=2/x") {
+		if !d.Finished(t.Context(), "dt=2/x") {
 			t.Error("another partition is not finished")
+		}
+	}
+}
+
+// TestGivenUp: the plan of a run that has no inputs, and only removes what others have removed since, goes.
+func TestGivenUp(t *testing.T) {
+	for _, log := range []map[string]string{{"a": "1"}, {}} {
+		s := teststore.NewMemory()
+		if len(log) > 0 {
+			if _, _, _, err := newRunner(s, map[string]string{"a": "1", "b": "22"}).do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := 1
+		r := newRunner(mortal{s, &left}, log)
+		r.Prune, r.Of = true, 2
+		if _, _, _, err := r.do(t.Context()); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		if !strings.Contains(manifests(s), "plan-") {
+			t.Fatal(manifests(s))
+		}
+		next := newRunner(s, map[string]string{"a": "1"})
+		next.Prune = true
+		if _, _, _, err := next.do(t.Context()); err != nil {
+			t.Error(err)
+		}
+		equal(t, "manifests", manifests(s), settled)
+		if v, err := next.Verify(t.Context(), false); err != nil || !v.Complete {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+}
+
+// TestVersion4: what version 4 has left is an error, and with Force is made again.
+func TestVersion4(t *testing.T) {
+	for _, noCommit := range []bool{false, true} {
+		s := teststore.NewMemory()
+		first := newRunner(s, month)
+		first.NoCommit, first.Force = noCommit, true // so that the part is one of the same run
+		if _, _, _, err := first.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range s.Names() {
+			if !strings.HasPrefix(name, "b/out.bloomjoin/") {
+				continue
+			}
+			b := string(must(s.Get(name)))
+			for _, c := range [][2]string{{`"version":5`, `"version":4`}, {`"staged":`, `"was":`}, {`"generation":1,"rows_in"`, `"rows_in"`}} {
+				b = strings.ReplaceAll(b, c[0], c[1])
+			}
+			s.Put(name, []byte(b))
+		}
+		if _, err := newRunner(s, nil).Complete(t.Context(), nil); !errors.Is(err, fault.ErrUnsupported) {
+			t.Errorf("no commit %t: %v", noCommit, err)
+		}
+		r := newRunner(s, month)
+		r.Force = true
+		if did, _, _, err := r.do(t.Context()); err != nil || len(did) != len(month) {
+			t.Errorf("no commit %t: %q, %v", noCommit, did, err)
+		}
+		equal(t, "data", data(s), monthData)
+		equal(t, "manifests", manifests(s), settled)
+		if _, _, _, err := newRunner(s, month).do(t.Context()); !errors.Is(err, ErrDone) {
+			t.Error(err)
 		}
 	}
 }

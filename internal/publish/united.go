@@ -2,8 +2,6 @@ package publish
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,10 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
-
-// errMissing means that a file of a worker, or the plan of its run, is not there.
-var errMissing = errors.New("a file is missing")
 
 // mergedParts is what all workers of a run have done.
 type mergedParts struct {
@@ -75,7 +71,7 @@ func (d *Dir) agree(a, b *Part) error {
 	err := faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others")).
 		WithHint("run all workers with the same inputs and options, and commit what they wrote to the same directory")
 	if a.Run == b.Run && !planned {
-		return fmt.Errorf("%w%w", err, quiet.Error{Err: errMissing})
+		return fmt.Errorf("%w%w", err, quiet.Error{Err: storage.ErrAgain})
 	}
 	return err
 }
@@ -124,39 +120,6 @@ func (d *Dir) covered(u *mergedParts) error {
 	return nil
 }
 
-// present returns an error unless files are there as they were written.
-func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool) error {
-	for i := range files {
-		f := &files[i]
-		at := fault.At{File: d.path(f.Name)}
-		const again = "run the worker that wrote it again"
-		written := *f
-		if l.elsewhere {
-			written.Sum = "" // copies have other identities, and are not read
-		}
-		switch trouble, err := d.trouble(ctx, l, &written); {
-		case err != nil:
-			return err
-		case trouble == "missing":
-			return fmt.Errorf("%w%w", faults.Of(cause.Workers, faults.Mismatch(at, "the file", "what a worker has written", "nothing")).WithHint(again), quiet.Error{Err: errMissing})
-		case trouble != "":
-			return faults.Of(cause.Workers, faults.Mismatch(at, "the file", "what a worker has written", "one that is "+trouble)).WithHint(again)
-		}
-		f.Modified, f.Identity = millis(l.objects[f.Name].ModTime), l.objects[f.Name].Identity
-		if !verify {
-			continue
-		}
-		rows, err := d.Rows(ctx, at.File)
-		if err != nil {
-			return err
-		}
-		if rows != f.Rows {
-			return faults.Of(cause.Workers, faults.Mismatch(at, "rows", fmt.Sprint(f.Rows), fmt.Sprint(rows))).WithHint(again)
-		}
-	}
-	return nil
-}
-
 // required checks the requirements over all inputs of the run.
 func (u *mergedParts) required(s *State) error {
 	c := u.first.Task.Kept
@@ -181,21 +144,14 @@ func (s *State) matchedWith(r *Recipe, matched [2]int64) (_ [2]int64, total int6
 	return matched, total
 }
 
-// next returns the state after the run.
-func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, error) {
-	gone := map[string]bool{}
-	for _, e := range u.entries {
-		gone[e.Input] = true
-	}
-	for _, input := range u.first.Task.Remove {
-		gone[input] = true
-	}
+// fits returns an error if the outputs of a run, in place of those that go, do not fit the others.
+func (d *Dir) fits(s *State, u *mergedParts, run *Run, gone map[string]bool) error {
 	for _, f := range s.Files {
 		some := func(is bool) bool {
 			return slices.ContainsFunc(f.Inputs, func(input string) bool { return gone[input] == is })
 		}
 		if some(true) && some(false) {
-			return nil, fmt.Errorf("%s: %w: %s has rows of other inputs, too (run all workers again)", d.Name, ErrExists, f.Name)
+			return fmt.Errorf("%s: %w: %s has rows of other inputs, too (run all workers again)", d.Name, ErrExists, f.Name)
 		}
 	}
 	for i := range s.Inputs {
@@ -205,35 +161,51 @@ func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, erro
 		}
 		was := s.recipe(e)
 		if !was.sameOptions(&u.first.Recipe) || run != nil && !run.replacedInputs[e.Input] && !was.same(&u.first.Recipe) { // made since the run began
-			return nil, d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
+			return d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
 		}
 	}
+	ours := func(r Recipe) bool { return r.sameOptions(&u.first.Recipe) }
+	if len(s.Recipes) > 0 && !u.first.Task.Force && !slices.ContainsFunc(s.Recipes, ours) { // all made since the run began
+		return d.foreign(cmp.Or(append(slices.Clone(s.Inputs[0].Files), s.Inputs[0].Input)...))
+	}
+	return nil
+}
+
+// next returns the state after the run.
+func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, error) {
+	gone := map[string]bool{}
+	for _, e := range u.entries {
+		gone[e.Input] = true
+	}
+	for _, input := range u.first.Task.Remove {
+		gone[input] = true
+	}
+	if err := d.fits(s, u, run, gone); err != nil {
+		return nil, err
+	}
 	next := s.without(gone)
-	next.settle() // recipes without outputs are forgotten
+	next.arrange() // recipes without outputs are forgotten
 	for _, f := range u.files {
-		if slices.ContainsFunc(next.Files, func(g File) bool { return g.Name == f.Name }) {
+		if next.file(f.Name) != nil {
 			return nil, fmt.Errorf("%s: %w: %s is the output of other inputs, too (write to another directory)", d.Name, ErrExists, f.Name)
 		}
 	}
 	recipe := u.first.Recipe
 	recipe.IDsMatched = u.matched
 	next.add(recipe, u.entries, u.files)
-	next.settle()
+	next.arrange()
+	if err := next.consistent(fault.At{File: d.manifest(u.first.name)}); err != nil {
+		return nil, err
+	}
 	if one, other := next.twice(); other != "" {
 		return nil, d.twice(one, other)
 	}
-	for _, name := range s.Remove {
-		if _, ok := l.objects[name]; ok && next.file(name) == nil {
-			next.Remove = append(next.Remove, name)
-		}
-	}
-	for _, f := range slices.Concat(s.Files, s.Removed) {
+	for _, f := range s.Files {
 		if _, ok := l.objects[f.Name]; ok && next.file(f.Name) == nil {
-			next.Remove = append(next.Remove, f.Name)
-			next.Removed = append(next.Removed, f)
+			next.Remove = append(next.Remove, f)
 		}
 	}
-	slices.Sort(next.Remove)
-	next.Remove = slices.Compact(next.Remove)
+	next.Committed = append(slices.Clone(s.Committed), u.first.key())
+	next.Committed = next.Committed[max(0, len(next.Committed)-maxCommitted):]
 	return next, nil
 }

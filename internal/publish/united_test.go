@@ -1,9 +1,17 @@
 package publish
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestUnited checks that the parts of a run are only united if they hold every row group
@@ -61,5 +69,69 @@ func TestUnited(t *testing.T) {
 		if _, err := d.merged(parts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
+	}
+}
+
+// TestPresent: what was staged is there, and a copy of it has its bytes.
+func TestPresent(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, nil)
+	for content, want := range map[string]string{"rows": "", "ro": "2 bytes", "rowz": "other bytes"} {
+		for _, name := range []string{"x/_a.1.staged", "x/a"} {
+			s.Put("b/out/"+name, []byte(content))
+			l, err := r.look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := xxh3.New()
+			h.Write([]byte("rows"))
+			err = r.present(t.Context(), l, &State{}, []File{{Name: "x/a", Staged: "_a.1.staged", Bytes: 4, Sum: Sum(h), Identity: "of another machine"}})
+			if (err != nil) != (want != "") || err != nil && (!errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "got "+want)) {
+				t.Errorf("%s with %q: %v, want %q", name, content, err, want)
+			}
+			if err := s.Delete(t.Context(), storage.Object{Name: "b/out/" + name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestElsewhere: parts that were written beside other directories add to a directory, and replace
+// its outputs only with Force.
+func TestElsewhere(t *testing.T) {
+	s := teststore.NewMemory()
+	for i, c := range []struct {
+		log   map[string]string
+		force bool
+		want  string
+		is    error
+	}{
+		{log: map[string]string{"a": "1"}, want: "_SUCCESS a.out:1"},
+		{log: map[string]string{"b": "2"}, want: "_SUCCESS a.out:1 b.out:2"},
+		{log: map[string]string{"a": "3", "b": "3"}, want: "_SUCCESS a.out:1 b.out:2", is: ErrExists},
+		{log: map[string]string{"a": "3", "b": "3"}, force: true, want: "_SUCCESS a.out:3 b.out:3"},
+	} {
+		r := newRunner(s, c.log)
+		r.NoCommit, r.Force, r.Manifests = true, c.force, fmt.Sprintf("b/%d.bloomjoin", i)
+		_ = s.Delete(t.Context(), storage.Object{Name: "b/out/" + Success}) // of another directory
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Fatal(i, err)
+		}
+		if i > 0 {
+			s.Put("b/out/"+Success, nil)
+		}
+		var names []string
+		for _, name := range s.Names() {
+			if strings.HasPrefix(name, r.Manifests+"/shard-") {
+				names = append(names, name)
+			}
+		}
+		for range 2 { // the second time, it is done
+			d := newRunner(s, nil)
+			if _, err := d.Complete(t.Context(), names); !errors.Is(err, c.is) || errors.Is(err, storage.ErrAgain) {
+				t.Errorf("commit %d of %q: %v, want %v", i, names, err, c.is)
+			}
+		}
+		equal(t, fmt.Sprint("data of ", i), data(s), c.want)
 	}
 }

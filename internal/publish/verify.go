@@ -25,7 +25,10 @@ func (d *Dir) Verify(ctx context.Context, sums bool) (*Verified, error) {
 		return nil, err
 	}
 	_, complete := l.objects[Success]
-	v := &Verified{State: s, Complete: complete && len(l.parts) == 0}
+	v := &Verified{State: s, Complete: complete}
+	if s.pending() {
+		v.Problems = append(v.Problems, d.Name+": "+cutShort)
+	}
 	for i := range s.Files {
 		problem, err := d.verify(ctx, l, &s.Files[i], sums)
 		if err != nil {
@@ -35,7 +38,7 @@ func (d *Dir) Verify(ctx context.Context, sums bool) (*Verified, error) {
 			v.Problems = append(v.Problems, fmt.Sprintf("%s: %s", d.path(s.Files[i].Name), problem))
 		}
 	}
-	if why, err := l.unfinished(ctx); err != nil {
+	if why, err := l.unfinished(ctx, s); err != nil {
 		return nil, err
 	} else if why != "" {
 		v.Problems = append(v.Problems, fmt.Sprintf("%s: not finished: %s", d.Name, why))

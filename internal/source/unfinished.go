@@ -221,7 +221,7 @@ func (u unfinishedIn) check(ctx context.Context, l *looks) error {
 	}
 	marker := func(ctx context.Context, name string) (string, bool, error) { return MarkerOf(ctx, s, name) }
 	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: marker}, Name: u.dir, Manifests: manifests}
-	why, err := d.Unfinished(ctx, nil)
+	why, err := d.Unfinished(ctx)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

@@ -7,12 +7,28 @@ import (
 	"context"
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Memory is a storage whose objects a test puts in place and looks at. It has none of the
-// optional methods, and panics on errors, which memory has not.
+// Memory is a storage whose objects a test puts in place and looks at. Of the optional methods it
+// has those of staged objects. It panics on errors, which memory has not.
 type Memory struct{ storage.Storage }
+
+// Stage implements [objects.Stage].
+func (m *Memory) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
+	return objects.Stage(ctx, m.Storage, name)
+}
+
+// Publish implements [objects.Publish].
+func (m *Memory) Publish(ctx context.Context, name, token string) (string, func() error, error) {
+	return objects.Publish(ctx, m.Storage, name, token)
+}
+
+// Discard implements [objects.Discard].
+func (m *Memory) Discard(ctx context.Context, name, token string) error {
+	return objects.Discard(ctx, m.Storage, name, token)
+}
 
 // NewMemory returns an empty storage.
 func NewMemory() *Memory { return &Memory{storage.Memory()} }

@@ -39,11 +39,11 @@ func azureHeaders() *azblob.HTTPHeaders {
 	return &azblob.HTTPHeaders{BlobContentType: to.Ptr(contentType)}
 }
 
-func (k azureSink) put(ctx context.Context, key string, body []byte, mark, over string) error {
-	_, err := k.client.NewBlockBlobClient(key).Upload(ctx, streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
+func (k azureSink) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {
+	out, err := k.client.NewBlockBlobClient(key).Upload(ctx, streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
 		Metadata: azureMark(mark), HTTPHeaders: azureHeaders(), AccessConditions: only(over),
 	})
-	return err
+	return etag(string(value(out.ETag))), err
 }
 
 func (k azureSink) begin(_ context.Context, key, mark string) (upload, error) {
@@ -96,13 +96,13 @@ func (u *azureUpload) part(ctx context.Context, n int, body []byte) error {
 	return err
 }
 
-func (u *azureUpload) complete(ctx context.Context, over string) error {
+func (u *azureUpload) complete(ctx context.Context, over string) (identity string, err error) {
 	var blocks []string
 	for n := range u.parts {
 		blocks = append(blocks, u.block(n))
 	}
-	_, err := u.blob.CommitBlockList(ctx, blocks, &blockblob.CommitBlockListOptions{
+	out, err := u.blob.CommitBlockList(ctx, blocks, &blockblob.CommitBlockListOptions{
 		Metadata: azureMark(u.mark), HTTPHeaders: azureHeaders(), AccessConditions: only(over),
 	})
-	return err
+	return etag(string(value(out.ETag))), err
 }

@@ -254,7 +254,10 @@ func TestGoogleResumes(t *testing.T) {
 					}
 					clear(part) // it is used again
 				}
-				if err := s.do(t.Context(), b, 0, "a", func(ctx context.Context) error { return u.complete(ctx, "") }); err != nil {
+				if err := s.do(t.Context(), b, 0, "a", func(ctx context.Context) error {
+					_, err := u.complete(ctx, "")
+					return err
+				}); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
 				if o := f.objects["a"]; !bytes.Equal(o.body, content[:at]) || o.mark != "mark" {

@@ -40,7 +40,7 @@ func (google) describe(mark, sum string) []byte {
 	return b
 }
 
-func (g google) put(ctx context.Context, key string, body []byte, mark, over string) error {
+func (g google) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {
 	generation := cmp.Or(over, "0")
 	if over == anyVersion {
 		generation = ""
@@ -55,15 +55,24 @@ func (g google) put(ctx context.Context, key string, body []byte, mark, over str
 	first, _ := whole() // it never fails
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.upload("multipart", key, generation), first)
 	if err != nil {
-		return err
+		return "", err
 	}
 	req.GetBody, req.ContentLength = whole, int64(len(head)+len(body)+len(tail))
 	req.Header.Set("Content-Type", `multipart/related; boundary="`+boundary+`"`)
 	resp, err := g.send(req)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return decode(resp, nil)
+	return generationOf(resp)
+}
+
+// generationOf returns that of an object that was written; empty: the answer does not have it.
+func generationOf(resp *http.Response) (identity string, err error) {
+	var now googleObject
+	if err := decode(resp, &now); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", err
+	}
+	return now.Generation, nil
 }
 
 // begin begins a resumable upload. Its condition is part of its first request, so
@@ -120,6 +129,7 @@ type googleUpload struct {
 	tail   []byte // the end of the parts before, less than a quantum
 	kept   int64  // bytes that the service has
 	unsure bool   // the service may have more bytes, since a request has failed
+	now    string // identity of the complete object; empty: unknown
 }
 
 func (*googleUpload) serial() bool { return true }
@@ -143,11 +153,12 @@ func (u *googleUpload) part(ctx context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *googleUpload) complete(ctx context.Context, over string) error {
+func (u *googleUpload) complete(ctx context.Context, over string) (identity string, err error) {
 	if over != anyVersion && over != u.there {
-		return fs.ErrExist
+		return "", fs.ErrExist
 	}
-	return u.send(ctx, nil, len(u.tail), strconv.FormatInt(u.off+int64(len(u.tail)), 10))
+	err = u.send(ctx, nil, len(u.tail), strconv.FormatInt(u.off+int64(len(u.tail)), 10))
+	return u.now, err
 }
 
 // send sends the part of the first size bytes of the tail and a body that the service does not
@@ -219,7 +230,11 @@ func (u *googleUpload) request(ctx context.Context, c chunk) (kept int64, comple
 		}
 		kept++
 	}
-	return kept, complete, errors.Join(err, decode(resp, nil))
+	if complete {
+		u.now, err = generationOf(resp)
+		return kept, true, err
+	}
+	return kept, false, errors.Join(err, decode(resp, nil))
 }
 
 // gone sets the reason of err to NoSuchUpload if the session no longer exists.

@@ -23,7 +23,7 @@ func fill(t *testing.T, keys ...string) *store {
 		t.Fatal(err)
 	}
 	for _, k := range keys {
-		if err := b.put(t.Context(), k, []byte(k), "", ""); err != nil {
+		if _, err := b.put(t.Context(), k, []byte(k), "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,7 +194,7 @@ func TestTablesInFewRequests(t *testing.T) {
 	for i := range 1200 {
 		b, err := s.bucketOf(t.Context(), place{scheme: schemeMem, bucket: "b"})
 		if err == nil {
-			err = b.put(t.Context(), fmt.Sprintf("big/%05d", i), []byte("x"), "", "")
+			_, err = b.put(t.Context(), fmt.Sprintf("big/%05d", i), []byte("x"), "", "")
 		}
 		if err != nil {
 			t.Fatal(err)

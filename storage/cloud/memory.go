@@ -79,17 +79,28 @@ func (m *memory) get(ctx context.Context, key, _ string, off, n int64) (answer, 
 	return answer{io.NopCloser(io.NewSectionReader(bytes.NewReader(o.body), off, n)), e.size, e.identity}, nil
 }
 
-func (m *memory) put(ctx context.Context, key string, body []byte, mark, over string) error {
+func (m *memory) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if o, ok := m.objects[key]; over != anyVersion && (ok || over != "") && o.entry(key).identity != over {
-		return fs.ErrExist
+		return "", fs.ErrExist
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", err
 	}
 	m.objects[key] = memoryObject{bytes.Clone(body), time.Now(), mark}
-	return nil
+	return m.objects[key].entry(key).identity, nil
+}
+
+func (m *memory) move(ctx context.Context, from, to string) (identity string, err error) {
+	o, err := m.find(ctx, from)
+	if err != nil {
+		return "", err
+	}
+	if identity, err = m.put(ctx, to, o.body, o.mark, anyVersion); err != nil {
+		return "", err
+	}
+	return identity, m.remove(ctx, from, "")
 }
 
 func (m *memory) marked(ctx context.Context, key string) (mark, identity string, err error) {
@@ -127,7 +138,7 @@ func (u *memoryUpload) part(_ context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *memoryUpload) complete(ctx context.Context, over string) error {
+func (u *memoryUpload) complete(ctx context.Context, over string) (identity string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all [][]byte

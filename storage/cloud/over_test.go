@@ -89,10 +89,95 @@ func TestPartsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := up.complete(t.Context(), anyVersion); err != nil {
+	if _, err := up.complete(t.Context(), anyVersion); err != nil {
 		t.Fatal(err)
 	}
 	if got := string(f.objects["a"].body); got != "012" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestStaged: a staged object has no name before it is published, and is published once. Tokens
+// reach no other object.
+func TestStaged(t *testing.T) {
+	t.Run("memory", func(t *testing.T) { stageAll(t, newStore(t, Options{}), "mem://bucket/dir/") })
+	t.Run("local", func(t *testing.T) { stageAll(t, newStore(t, Options{}), t.TempDir()+"/dir/") })
+	t.Run("Google", func(t *testing.T) { stageAll(t, newStore(t, Options{}), storetest.Google(t)) })
+	t.Run("Azure", func(t *testing.T) { stageAll(t, newStore(t, Options{}), storetest.Azure(t)) })
+	t.Run("S3", func(t *testing.T) {
+		g, s := gateway(t)
+		stageAll(t, s, g.Name("dir/"))
+		if left := g.Uploads(t); len(left) > 0 {
+			t.Errorf("unfinished: %q", left)
+		}
+	})
+}
+
+func stageAll(t *testing.T, s *store, at string) {
+	victim := at + "victim.staged"
+	if _, err := commitOver(t, s, victim, []byte("kept"), false, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 100, firstPart + 100} {
+		name := fmt.Sprint(at, "x/", size)
+		stage := func(b byte) (body []byte, token string) {
+			t.Helper()
+			w, seal, err := objects.Stage(t.Context(), s, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = bytes.Repeat([]byte{b}, size)
+			err = write(w, body)
+			token, _, _, sealErr := seal()
+			if err := errors.Join(err, sealErr); err != nil {
+				t.Fatal(err)
+			}
+			return body, token
+		}
+		holds := func(what, name string, want []byte) {
+			t.Helper()
+			if got, err := readAll(t, s, name); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s, %d bytes: %d bytes, %v", what, size, len(got), err)
+			}
+		}
+		publish := func(token string) error {
+			t.Helper()
+			identity, _, err := objects.Publish(t.Context(), s, name, token)
+			if now, statErr := s.Stat(t.Context(), name); err == nil && (statErr != nil || now.Identity != identity) {
+				t.Errorf("%d bytes: the identity %q, and it is %+v, %v", size, identity, now, statErr)
+			}
+			return err
+		}
+		first, old := stage('a')
+		_, err := s.Stat(t.Context(), name)
+		says(t, "staged only", err, fs.ErrNotExist)
+		for i := range 2 {
+			if err := publish(old); err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist)) {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+			holds("published", name, first)
+		}
+		second, token := stage('b')
+		if err := publish(token); err != nil {
+			t.Error(err)
+		}
+		if size > 0 {
+			says(t, "published late", publish(old), fs.ErrNotExist)
+		}
+		_, given := stage('c')
+		for _, token := range []string{old, given, given} {
+			if err := objects.Discard(t.Context(), s, name, token); err != nil {
+				t.Error(err)
+			}
+		}
+		says(t, "published after it was discarded", publish(given), fs.ErrNotExist)
+		for _, hostile := range []string{"", "../victim.staged", "_/../../victim.staged", `{"mark":"00","hidden":"dir/victim.staged"}`, `{"mark":"/../../victim"}`, `{"mark":"00","blocks":1099511627776}`} {
+			if publish(hostile) == nil {
+				t.Errorf("%q is published", hostile)
+			}
+			_ = objects.Discard(t.Context(), s, name, hostile)
+		}
+		holds("at the end", name, second)
+		holds("another object", victim, []byte("kept"))
 	}
 }

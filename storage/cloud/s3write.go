@@ -40,14 +40,17 @@ func optional(s string) *string {
 	return &s
 }
 
-func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark, over string) error {
+func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {
 	match, none := conditions(over)
-	_, err := k.client.PutObject(ctx, &s3.PutObjectInput{
+	out, err := k.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &k.bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))), ContentType: aws.String(contentType),
 		IfMatch: match, IfNoneMatch: none, Metadata: map[string]string{markKey: mark},
 		ServerSideEncryption: types.ServerSideEncryption(k.sse), SSEKMSKeyId: optional(k.kmsKey),
 	})
-	return err
+	if err != nil {
+		return "", err
+	}
+	return etag(aws.ToString(out.ETag)), nil
 }
 
 func (k *s3Sink) begin(ctx context.Context, key, mark string) (upload, error) {
@@ -114,16 +117,23 @@ func (u *s3Upload) part(ctx context.Context, n int, body []byte) error {
 	return nil
 }
 
-func (u *s3Upload) complete(ctx context.Context, over string) error {
+func (u *s3Upload) complete(ctx context.Context, over string) (identity string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	slices.SortFunc(u.parts, func(a, b types.CompletedPart) int { return int(*a.PartNumber - *b.PartNumber) })
+	sortParts(u.parts)
 	match, none := conditions(over)
-	_, err := u.sink.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+	out, err := u.sink.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &u.sink.bucket, Key: &u.key, UploadId: u.id, IfMatch: match, IfNoneMatch: none,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	})
-	return err
+	if err != nil {
+		return "", err
+	}
+	return etag(aws.ToString(out.ETag)), nil
+}
+
+func sortParts(parts []types.CompletedPart) {
+	slices.SortFunc(parts, func(a, b types.CompletedPart) int { return int(*a.PartNumber - *b.PartNumber) })
 }
 
 func (u *s3Upload) abort(ctx context.Context) error { return u.sink.abort(ctx, u.key, *u.id) }

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -36,11 +37,12 @@ func (s *store) Sweep(ctx context.Context, given string) error {
 	if err != nil {
 		return err
 	}
-	b.sweep(ctx, b.sink.(*s3Sink), n.key)
+	b.sweep(ctx, b.sink.(*s3Sink), n.key, func() map[string]bool { return nil })
 	return ctx.Err()
 }
 
-func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string) {
+// sweep drops uploads of killed processes, but not those that kept returns.
+func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string, kept func() map[string]bool) {
 	wanted := func(other string) bool { return other == key || strings.HasPrefix(other, below(key)) }
 	drop := func(key, id string) bool {
 		err := b.s.do(ctx, b, other, key, func(ctx context.Context) error { return k.abort(ctx, key, id) })
@@ -56,7 +58,12 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string) {
 			k.records.remove(name)
 		}
 	}
-	for _, u := range b.uploads(ctx, k, strings.TrimRight(key, "/")) {
+	all := b.uploads(ctx, k, strings.TrimRight(key, "/"))
+	if len(all) == 0 {
+		return
+	}
+	maps.Copy(living, kept())
+	for _, u := range all {
 		id, old := aws.ToString(u.UploadId), u.Initiated != nil && time.Since(*u.Initiated) > oldUpload
 		if old && !living[id] && wanted(aws.ToString(u.Key)) {
 			drop(aws.ToString(u.Key), id)

@@ -23,8 +23,9 @@ import (
 // sink writes objects of one cloud. Each call can be made again after it has failed.
 type sink interface {
 	// put writes an object whole, marked with the text. It replaces the object with the
-	// identity over: "" for none, or [anyVersion]. It fails if there is another, see refused.
-	put(ctx context.Context, key string, body []byte, mark, over string) error
+	// identity over: "" for none, or [anyVersion]. It fails if there is another, see refused. It
+	// returns the identity of what it wrote.
+	put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error)
 	// begin begins an object of several parts.
 	begin(ctx context.Context, key, mark string) (upload, error)
 	// marked returns the text with which an object is marked, empty for none, and its identity.
@@ -40,7 +41,7 @@ type upload interface {
 	// part uploads the n-th part, from 0. Parts are passed at the same time.
 	part(ctx context.Context, n int, body []byte) error
 	// complete makes the object visible, like sink.put.
-	complete(ctx context.Context, over string) error
+	complete(ctx context.Context, over string) (identity string, err error)
 	// abort drops all parts.
 	abort(ctx context.Context) error
 	// release frees resources after complete has succeeded.
@@ -64,27 +65,38 @@ const (
 // written. CreateOptions.Private has no effect: the bucket's policy decides who may read.
 func (s *store) Create(ctx context.Context, given string, o storage.CreateOptions) (storage.Writer, error) {
 	stopped.Needs(ctx, "Store.Create")
-	n, err := parse(given)
+	n, b, err := s.writable(ctx, given)
 	switch {
 	case err != nil:
 		return nil, err
 	case n.local:
 		return s.opts.Local.Create(ctx, n.key, o)
-	case n.key == "" || strings.HasSuffix(n.key, "/"):
-		return nil, n.invalid("it names no object but a directory")
+	}
+	return b.writer(ctx, n.key), nil
+}
+
+// writable parses a name and opens its bucket, unless it is local.
+func (s *store) writable(ctx context.Context, given string) (n name, b *bucket, err error) {
+	if n, err = parse(given); err != nil || n.local {
+		return n, nil, err
+	}
+	if n.key == "" || strings.HasSuffix(n.key, "/") {
+		return n, nil, n.invalid("it names no object but a directory")
 	}
 	if err := n.readOnly(); err != nil {
-		return nil, err
+		return n, nil, err
 	}
-	b, err := s.bucketOf(ctx, n.place)
-	if err != nil {
-		return nil, err
-	}
+	b, err = s.bucketOf(ctx, n.place)
+	return n, b, err
+}
+
+// writer returns a writer of an object.
+func (b *bucket) writer(ctx context.Context, key string) *writer {
 	var mark [8]byte
 	_, _ = rand.Read(mark[:]) // never fails
-	w := &writer{b: b, key: n.key, mark: hex.EncodeToString(mark[:])}
+	w := &writer{b: b, key: key, mark: hex.EncodeToString(mark[:])}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	return w, nil
+	return w
 }
 
 // writer collects parts and uploads them in the background.
@@ -207,10 +219,12 @@ func (w *writer) Rest() error {
 
 // Commit implements [storage.Writer].
 func (w *writer) Commit(replace bool) error {
-	if !replace {
-		return w.commit("")
+	over := ""
+	if replace {
+		over = anyVersion
 	}
-	return w.commit(anyVersion)
+	_, err := w.commit(over)
+	return err
 }
 
 // CommitOver is Commit that replaces only an object with the identity over, unless that is empty.
@@ -222,33 +236,43 @@ func (w *writer) CommitOver(replace bool, over string) (identity string, settle 
 		over = ""
 	}
 	ctx := context.WithoutCancel(w.ctx)
-	if err := w.commit(over); err != nil {
-		return "", nil, err
-	}
-	mark, identity, err := w.b.markOf(ctx, w.key)
-	if err == nil && mark != w.mark {
-		err = &rivalError{w.b.place.String() + w.key, nil}
+	identity, err = w.commit(over)
+	if err == nil {
+		identity, err = w.b.known(ctx, w.key, w.mark, identity)
 	}
 	return identity, nil, err
 }
 
-func (w *writer) commit(over string) error {
+// known returns the identity of an object that was written with the mark, if the service's answer
+// did not name it.
+func (b *bucket) known(ctx context.Context, key, mark, identity string) (string, error) {
+	if identity != "" {
+		return identity, nil
+	}
+	now, identity, err := b.markOf(ctx, key)
+	if err == nil && now != mark {
+		err = &rivalError{b.place.String() + key, nil}
+	}
+	return identity, err
+}
+
+func (w *writer) commit(over string) (identity string, err error) {
 	if err := w.failed(); err != nil {
-		return err
+		return "", err
 	}
 	if w.up != nil {
 		if err := w.Rest(); err != nil {
-			return err
+			return "", err
 		}
 	}
-	if err := w.publish(over); err != nil {
-		return err
+	if identity, err = w.publish(over); err != nil {
+		return "", err
 	}
 	w.end()
 	if w.up != nil {
 		w.up.release()
 	}
-	return nil
+	return identity, nil
 }
 
 // end frees what the writer holds.
@@ -261,15 +285,18 @@ func (w *writer) end() {
 // publish makes the object visible. A request that is refused may have been sent
 // for the second time, after its first response was lost: then the object is this
 // writer's.
-func (w *writer) publish(over string) error {
+func (w *writer) publish(over string) (identity string, err error) {
 	b := w.b
 	send := func(over string) error {
 		if w.up == nil {
-			return w.put(over)
+			identity, err = w.put(over)
+			return err
 		}
-		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) error { return w.up.complete(ctx, over) })
+		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) (err error) {
+			identity, err = w.up.complete(ctx, over)
+			return err
+		})
 	}
-	var err error
 	conditional := over != anyVersion && !b.unconditional.Load()
 	if conditional {
 		err = send(over)
@@ -282,35 +309,35 @@ func (w *writer) publish(over string) error {
 		// Another object may still appear before the next request.
 		switch _, now, err := b.markOf(w.ctx, w.key); {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return err
+			return "", err
 		case now != over:
-			return w.conflict(over, nil)
+			return "", w.conflict(over, nil)
 		}
 	}
 	if !conditional {
 		err = send(anyVersion)
 	}
 	if !refused(err) && !lost(err) {
-		return err
+		return identity, err
 	}
-	mark, _, markErr := b.markOf(w.ctx, w.key)
+	mark, identity, markErr := b.markOf(w.ctx, w.key)
 	switch {
 	case markErr != nil && !errors.Is(markErr, fs.ErrNotExist):
-		return markErr
+		return "", markErr
 	case markErr == nil && mark == w.mark:
-		return nil
+		return identity, nil
 	case markErr == nil && !lost(err):
-		return w.conflict(over, err)
+		return "", w.conflict(over, err)
 	}
-	return &rivalError{b.place.String() + w.key, err}
+	return "", &rivalError{b.place.String() + w.key, err}
 }
 
 // put uploads the object whole. A service that refuses it may break the connection
 // before it has read everything, and the response is lost. So before another
 // attempt, put looks whether there is an object.
-func (w *writer) put(over string) error {
+func (w *writer) put(over string) (identity string, err error) {
 	again := false
-	return w.b.s.do(w.ctx, w.b, put, w.key, func(ctx context.Context) error {
+	err = w.b.s.do(w.ctx, w.b, put, w.key, func(ctx context.Context) (err error) {
 		if again && over != anyVersion {
 			ctx, _ := withCall(ctx, head)
 			if _, now, err := w.b.marked(ctx, w.key); err == nil && now != over {
@@ -318,8 +345,10 @@ func (w *writer) put(over string) error {
 			}
 		}
 		again = true
-		return w.b.put(ctx, w.key, w.buf, w.mark, over)
+		identity, err = w.b.put(ctx, w.key, w.buf, w.mark, over)
+		return err
 	})
+	return identity, err
 }
 
 // conflict returns the error of an object that is not the one to be replaced.
@@ -408,20 +437,13 @@ func (b *bucket) markOf(ctx context.Context, key string) (mark, identity string,
 // Delete implements [storage.Storage].
 func (s *store) Delete(ctx context.Context, o storage.Object) error {
 	stopped.Needs(ctx, "Store.Delete")
-	n, err := parse(o.Name)
+	n, b, err := s.writable(ctx, o.Name)
 	switch {
 	case err != nil:
 		return err
 	case n.local:
 		o.Name = n.key
 		return s.opts.Local.Delete(ctx, o)
-	}
-	if err := n.readOnly(); err != nil {
-		return err
-	}
-	b, err := s.bucketOf(ctx, n.place)
-	if err != nil {
-		return err
 	}
 	e, err := b.stat(ctx, n.key)
 	if err != nil {

@@ -1,0 +1,180 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// settled lists the directory once its state is published: it finishes what another process has
+// begun.
+func (d *Dir) settled(ctx context.Context) (*listing, error) {
+	for try := range maxCommitAttempts {
+		l, err := d.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s, err := l.state(ctx)
+		if err != nil || !s.pending() {
+			return l, err
+		}
+		if _, err := d.publish(ctx, l, s); err != nil {
+			return nil, err
+		}
+		// The other process may have written _SUCCESS before this one has removed it.
+		if _, err := d.mark(ctx); err != nil {
+			return nil, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errLost
+}
+
+// publish gives the staged files of a state their names, and removes files that it has no place
+// for. Several processes may do so at once, and again: a staged file is published only once. gone
+// is the first file that is neither staged nor published; a later run makes it again.
+func (d *Dir) publish(ctx context.Context, l *listing, s *State) (gone string, err error) {
+	if err := d.unmark(ctx, l, s); err != nil {
+		return "", err
+	}
+	// First, so that nobody sees two outputs of an input whose output got another name.
+	if err := d.clear(ctx, l, s); err != nil {
+		return "", err
+	}
+	p := publishing{dir: d, identities: map[string]string{}, settle: map[string]func() error{}}
+	p.waiting.SetLimit(cmp.Or(d.AtOnce, 8))
+	for i := range s.Files {
+		if f := &s.Files[i]; f.Staged != "" {
+			if err := l.way(f.Name); err != nil {
+				return "", errors.Join(fmt.Errorf("%s: %w: %w, where an output belongs (remove it)", d.Name, ErrExists, err), p.waiting.Wait())
+			}
+			p.waiting.Go(func() error { return p.file(ctx, f) })
+			if d.AtOnce == 1 {
+				_ = p.waiting.Wait() // its error is kept
+			}
+		}
+	}
+	if err := p.waiting.Wait(); err != nil {
+		return "", err
+	}
+	for _, settle := range p.settle {
+		if err := settle(); err != nil {
+			return "", err
+		}
+	}
+	done := published{Version: version, Identities: p.identities}
+	switch err := d.writeJSON(ctx, settledName(s.Generation), done, false); {
+	case errors.Is(err, fs.ErrExist): // of another process, after which the files may be those of a later state
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return p.gone, nil
+}
+
+// publishing is a state whose files get their names.
+type publishing struct {
+	dir        *Dir
+	waiting    errgroup.Group // for the disk or the store
+	mu         sync.Mutex     // for the next three
+	identities map[string]string
+	settle     map[string]func() error // what makes the names in each directory durable
+	gone       string
+}
+
+// file publishes one file. If it was published before, its content shows it.
+func (p *publishing) file(ctx context.Context, f *File) error {
+	d, name := p.dir, p.dir.path(f.Name)
+	identity, settle, err := objects.Publish(ctx, d.Store, name, f.Staged)
+	gone := false
+	if errors.Is(err, fs.ErrNotExist) {
+		var now storage.Object
+		now, err = d.Store.Stat(ctx, name)
+		if err == nil {
+			var why string
+			why, err = d.trouble(ctx, &listing{dir: d, objects: map[string]storage.Object{f.Name: now}}, f)
+			gone, identity = why != "", now.Identity
+		} else if errors.Is(err, fs.ErrNotExist) {
+			gone, err = true, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if gone {
+		p.gone = cmp.Or(p.gone, f.Name)
+		identity = ""
+	}
+	p.identities[EscapeName(f.Name)] = identity
+	if settle != nil {
+		p.settle[path.Dir(f.Name)] = settle
+	}
+	return nil
+}
+
+// unmark removes _SUCCESS from the directory and from the partitions that publishing a state
+// changes.
+func (d *Dir) unmark(ctx context.Context, l *listing, s *State) error {
+	markers := map[string]bool{Success: false}
+	for p := range s.changing() {
+		markers[path.Join(p, Success)] = false
+	}
+	for _, name := range inOrder(markers) {
+		if _, ok := l.objects[name]; !ok && name != Success { // which a run may have written since
+			continue
+		}
+		if err := d.remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changing returns the partitions that publishing a state changes.
+func (s *State) changing() map[string]bool {
+	partitions := map[string]bool{}
+	for _, f := range s.Files {
+		if f.Staged != "" {
+			partitions[partitionOf(f.Name)] = true
+		}
+	}
+	for _, f := range s.Remove {
+		partitions[partitionOf(f.Name)] = true
+	}
+	return partitions
+}
+
+// copyState writes the copy of the state for other programs. If another run commits
+// meanwhile, the copy is of its state.
+func (d *Dir) copyState(ctx context.Context, s *State) error {
+	for range maxCommitAttempts {
+		if err := d.writeState(ctx, copyName, s, true); err != nil {
+			return err
+		}
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
+			return err
+		}
+		if l.newest == s.Generation {
+			return nil
+		}
+		var err error
+		if s, err = l.state(ctx); err != nil {
+			return err
+		}
+	}
+	return errLost
+}
