@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
@@ -153,13 +156,23 @@ func (d *Dir) fence(ctx context.Context, l *listing, inputs map[string]bool) err
 
 // loadAll reads parts; nil if one has gone meanwhile.
 func (l *listing) loadAll(ctx context.Context, names []*partName) (parts []*Part, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(cmp.Or(l.dir.AtOnce, requestsAtOnce))
 	for _, p := range names {
-		part, err := l.load(ctx, p)
-		if err != nil || part == nil {
-			return nil, err
+		group.Go(func() error {
+			_, err := l.load(ctx, p)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, p := range names {
+		if p.part == nil {
+			return nil, nil
 		}
-		part.name = p.name
-		parts = append(parts, part)
+		p.part.name = p.name
+		parts = append(parts, p.part)
 	}
 	return parts, nil
 }

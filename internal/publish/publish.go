@@ -53,7 +53,7 @@ func (d *Dir) publish(ctx context.Context, l *listing, s *State) (gone string, e
 		return "", err
 	}
 	p := publishing{dir: d, identities: map[string]string{}, settle: map[string]func() error{}}
-	p.waiting.SetLimit(cmp.Or(d.AtOnce, 8))
+	p.waiting.SetLimit(cmp.Or(d.AtOnce, requestsAtOnce))
 	for i := range s.Files {
 		if f := &s.Files[i]; f.Staged != "" {
 			if err := l.way(f.Name); err != nil {
@@ -82,6 +82,9 @@ func (d *Dir) publish(ctx context.Context, l *listing, s *State) (gone string, e
 	}
 	return p.gone, nil
 }
+
+// requestsAtOnce is how many requests an object store is asked at the same time.
+const requestsAtOnce = 64
 
 // publishing is a state whose files get their names.
 type publishing struct {
