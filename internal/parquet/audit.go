@@ -240,7 +240,7 @@ func (a *audit) statistics(page int, whose string, s *meta.Statistics, h *conten
 	}
 	b = a.order.Widen(b)
 	lo, hi := a.order.Compare(b.Lo, h.Lo), a.order.Compare(b.Hi, h.Hi)
-	switch relied = relied && (lo <= 0 || len(h.Lo) > 0 || !a.order.ByteArrays() || m.BoundsCoverEmpty() && whose != ofHeader); {
+	switch relied = relied && (lo <= 0 || len(h.Lo) > 0 || !a.order.ByteArrays() || m.BoundsCoverEmpty()); {
 	case lo > 0 || hi < 0:
 		return a.differs(relied, page, whose+" bounds", a.order.Text(h.Bounds), a.order.Text(b), falseBounds)
 	case lo < 0 && s.IsMinValueExact.V || hi > 0 && s.IsMaxValueExact.V:

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/crc32"
@@ -49,7 +50,7 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 
 // CopyChunk prepares a column chunk of f to be written as it is stored as the chunk
 // of w's leaf to: with its page headers, compressed pages and dictionary, and with
-// the statistics, column index and Bloom filter that its writer is trusted for. It
+// the statistics, also of pages, column index and Bloom filter that its writer is trusted for. It
 // reads the chunk and checks headers, sizes, checksums and, except in V1 pages of
 // repeated leaves, rows, but decodes nothing. Damage is an error. why, if not
 // empty, says why the chunk cannot be copied this way although nothing is wrong
@@ -72,14 +73,14 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int,
 	c.Announce()
 	k := chunkWalk{Chunk: c, keeps: c.end-c.pos <= o.Keep}
 	k.stored = storedRange{f: f, at: c.at, pos: c.pos, size: c.end - c.pos}
-	if !f.BoundsBelieved(c.leaf) && w.order[to].Defined() {
-		c.header = []byte{} // to look for bounds, which readers of the copy would trust
+	if o := w.order[to]; o.Defined() && (!f.BoundsBelieved(c.leaf) || o.ByteArrays() && !f.Metadata.BoundsCoverEmpty()) {
+		c.header = []byte{} // to leave out bounds, which readers of the copy would trust
 	}
 	if why, err := k.walk(ctx); why != "" || err != nil {
 		return nil, why, err
 	}
 	e = &EncodedChunk{
-		w: w, leaf: to, rows: c.wanted, entries: c.values, plainSize: k.plainSize, kinds: k.kinds,
+		w: w, leaf: to, rows: c.wanted, entries: c.values, plainSize: k.plainSize - k.stored.cut, kinds: k.kinds,
 		stored: &k.stored, storedDict: k.dictSize,
 	}
 	order := f.believedOrder(c.leaf, w.order[to])
@@ -117,6 +118,7 @@ type walkedPage struct {
 	pageFacts
 	at, size int64 // position in the file; size with its header
 	row      int64 // its first row, unless unknown
+	cut      int64 // bytes that are left out before it
 }
 
 // walk walks all pages. why says why the chunk cannot be copied as it is stored.
@@ -179,18 +181,12 @@ func (k *chunkWalk) page() (why string, err error) {
 		if p, why, err = k.facts(h, k.dictSize > 0); why != "" || err != nil {
 			return why, err
 		}
-		k.pages = append(k.pages, walkedPage{p, at, size + int64(h.CompressedPageSize), k.rows})
-		if err := k.tally(p); err != nil {
+		k.pages = append(k.pages, walkedPage{p, at, size + int64(h.CompressedPageSize), k.rows, k.stored.cut})
+		if err := cmp.Or(k.bare(h, at, size), k.tally(p)); err != nil {
 			return "", err
 		}
 	default:
 		return fmt.Sprintf("it has a page of type %v", h.Type), nil
-	}
-	if k.header != nil {
-		var claims pageClaims
-		if _, err := meta.Decode(k.header, &claims); err != nil || claims.V1.Statistics.MinValue.Valid || claims.V2.V.Statistics.MinValue.Valid {
-			return "its writer is not trusted for the bounds in its pages' headers", nil
-		}
 	}
 	k.plainSize += size + int64(h.UncompressedPageSize)
 	countKind(&k.kinds, h.Type, p.encoding)
@@ -203,6 +199,29 @@ func (k *chunkWalk) page() (why string, err error) {
 		err = wrongCRC(place, h, crc)
 	}
 	return "", err
+}
+
+// bare leaves the statistics out of the copy of a header, if they have bounds that are not trusted.
+func (k *chunkWalk) bare(h *meta.PageHeader, at, size int64) error {
+	if k.header == nil {
+		return nil
+	}
+	var claims pageClaims
+	if _, err := meta.Decode(k.header, &claims); err != nil {
+		return k.headerFault(err)
+	}
+	for _, s := range []*meta.Statistics{&claims.V1.Statistics, &claims.V2.V.Statistics} {
+		if !s.MinValue.Valid && !s.MaxValue.Valid {
+			continue
+		}
+		b, err := new(thriftBuffer).marshal(h)
+		if err != nil {
+			return err
+		}
+		k.stored.heads = append(k.stored.heads, bareHead{at - k.stored.pos, size, b})
+		k.stored.cut += size - int64(len(b))
+	}
+	return nil
 }
 
 // tally adds a data page to the chunk's totals.
@@ -386,12 +405,43 @@ type storedRange struct {
 	pos, size int64
 	sum       uint64 // XXH3 of the bytes
 	kept      []byte // the bytes; nil: they are read again
+	heads     []bareHead
+	cut       int64 // how many bytes shorter they are than those that they replace
+}
+
+// bareHead is written in place of bytes of a range.
+type bareHead struct {
+	at, size int64 // of those bytes, in the range
+	b        []byte
+}
+
+// put writes bytes of the range, from at on, and the heads in their places. It is called for all
+// bytes in order.
+func (r *storedRange) put(s *sink, b []byte, at int64) error {
+	for len(r.heads) > 0 {
+		h := &r.heads[0]
+		n := min(max(h.at-at, 0), int64(len(b)))
+		if err := s.write(b[:n]); err != nil || n == int64(len(b)) {
+			return err
+		}
+		if b, at = b[n:], at+n; at == h.at {
+			if err := s.write(h.b); err != nil {
+				return err
+			}
+		}
+		n = min(h.at+h.size-at, int64(len(b)))
+		if b, at = b[n:], at+n; at < h.at+h.size {
+			return nil
+		}
+		r.heads = r.heads[1:]
+	}
+	return s.write(b)
 }
 
 // write copies the range. It fails if the bytes are not those that were summed.
 func (r *storedRange) write(s *sink) error {
 	if r.kept != nil {
-		return s.write(r.kept)
+		return r.put(s, r.kept, 0)
 	}
 	h := xxh3.New()
 	buf := s.buffer(r.size)
@@ -401,7 +451,7 @@ func (r *storedRange) write(s *sink) error {
 			return s.fail(err)
 		}
 		_, _ = h.Write(b) // it does not fail
-		if err := s.write(b); err != nil {
+		if err := r.put(s, b, done); err != nil {
 			return err
 		}
 		done += int64(len(b))

@@ -126,7 +126,11 @@ func (k *chunkWalk) index(order meta.Order) (x pageIndex, err error) {
 			}
 			b = k.f.covering(b, order)
 		}
-		x.add(p.at-k.pages[0].at, int(p.size), p.row, p.nulls, order, values, b)
+		end := k.stored.cut // bytes that are left out up to the end of the page
+		if i+1 < len(k.pages) {
+			end = k.pages[i+1].cut
+		}
+		x.add(p.at-k.pages[0].at-p.cut, int(p.size-end+p.cut), p.row, p.nulls, order, values, b)
 	}
 	if x.broken {
 		x.columns = thriftColumnIndex{}

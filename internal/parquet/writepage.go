@@ -246,7 +246,7 @@ type EncodedChunk struct {
 // Bytes returns the size of the chunk in the file, in bytes.
 func (e *EncodedChunk) Bytes() int64 {
 	if e.stored != nil {
-		return e.stored.size
+		return e.stored.size - e.stored.cut
 	}
 	return e.dict.n + e.pages.n
 }

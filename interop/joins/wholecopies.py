@@ -1,6 +1,7 @@
 """Chunks of a log that a join copies as they are stored: bytes, statistics, page index, Bloom filters, row groups.
 
-A chunk was copied if its pages, headers and all, are those of a chunk of the log, byte by byte.
+A chunk was copied if its pages, headers and all, are those of a chunk of the log, but for statistics in headers:
+a copy has those of trusted writers alone.
 """
 
 import random
@@ -19,10 +20,13 @@ from joins import pagejoins
 KEEPING = ("left", "full", "anti", "inner", "right")  # with the IDs that let each keep all rows
 
 
+PAGES = {5: 5, 8: 8}  # where in a page's header each kind of data page has its statistics
+
+
 def stored(f, chunk):
-    """A chunk's pages with their headers."""
-    ends = [(pos, end) for pos, _, _, end in f.walk(chunk)]
-    return f.bytes[ends[0][0] : ends[-1][1]] if ends else b""
+    """A chunk's pages with their headers, without the statistics in these."""
+    bare = lambda h: [(k, [(i, v) for i, v in sorted(x.items()) if i != PAGES[k]] if k in PAGES else x) for k, x in sorted(h.items())]  # noqa: E731
+    return tuple((repr(bare(header)), bytes(body)) for _, header, body, _ in f.walk(chunk))
 
 
 def copied(out, log):
@@ -43,17 +47,19 @@ def bloom(f, chunk):
 
 MAY_GO = (1, 2, 4, 9)  # the legacy max and min, whose order nobody defined; counts of distinct values and of NaN
 INDEX = (1, 2, 3, 5)  # of a ColumnIndex: which pages are NULL, min, max and counts of NULLs
+DICTIONARY = 2  # the type of a page
 PRICE = 3  # the leaf of doubles, among them NaN, which many writers leave out of the bounds
 
 
 def extras(f, group, leaf):
-    """What a chunk says beside its pages: statistics, column index, Bloom filter, sizes of pages and where each begins."""
+    """What a chunk says beside its pages: statistics, column index, Bloom filter, where pages begin, as far as that is true."""
     chunk = f.groups[group][1][leaf]
+    places = [(at, end - at) for at, header, _, end in f.walk(chunk) if header[1] != DICTIONARY]
     offsets, statistics, index = f.offset_index(chunk), chunk[3].get(12, {}), f.column_index(chunk)
     return {
         "statistics": {k: v for k, v in statistics.items() if k not in MAY_GO},
         "column index": index and {k: index.get(k) for k in INDEX},
-        "Bloom filter": bloom(f, chunk), "pages": offsets and [(p[2], p[3]) for p in offsets[1]],
+        "Bloom filter": bloom(f, chunk), "pages": offsets and [(p[3], (p[1], p[2]) == place) for p, place in zip(offsets[1], places, strict=True)],
     }  # fmt: skip
 
 
