@@ -144,11 +144,12 @@ def machine(t, kind, seen):
             """A run is killed once it has made some number of files, and begun again."""
             before, state = self.contents(), growing.newest(self.box / "out.bloomjoin")
             command = self.command(*([] if shard is None else ["--shard", f"{shard}/3"]), str(self.log))
-            seen["killed"] += killed([t.tool, *command], self.box, after)
+            hit = killed([t.tool, *command], self.box, after)
+            seen["killed"] += hit
             future = self.answers(self.files)
             if growing.newest(self.box / "out.bloomjoin") == state:
                 assert self.contents() == before, f"killed before its commit, a run has changed {before} to {self.contents()}"
-                seen["killed before the commit"] += 1
+                seen["killed before the commit"] += hit
             for name, rows in self.contents().items():
                 assert rows in (before.get(name), future.get(name)), f"after a kill {name} has {rows}, which is neither the old nor the new output"
 
