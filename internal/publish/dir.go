@@ -109,7 +109,6 @@ type listing struct {
 	newest  int64                     // generation of the state; 0: there is none
 	settled bool                      // the files of that generation are published
 	stale   []string                  // names of older generations
-	copied  bool                      // the copy of the state is of this generation
 	plans   []string                  // names
 	parts   []*partName
 	// elsewhere says that the parts are of other directories, from which the data was copied.
@@ -148,15 +147,11 @@ func (l *listing) manifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var newest, copied storage.Object
 	for _, obj := range tree {
-		if n := generationOf(obj.Rel); n > l.newest && obj.Rel == stateName(n) {
-			l.newest, newest = n, obj
-		} else if obj.Rel == copyName {
-			copied = obj
+		if n := generationOf(obj.Rel); obj.Rel == stateName(n) {
+			l.newest = max(l.newest, n)
 		}
 	}
-	l.copied = copied.Name != "" && !copied.ModTime.Before(newest.ModTime)
 	for _, obj := range tree {
 		switch n := generationOf(obj.Rel); {
 		case n > 0 && n < l.newest:

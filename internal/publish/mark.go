@@ -110,7 +110,11 @@ func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
 			return err
 		}
 	}
-	if l.newest == 0 || l.copied {
+	if l.newest == 0 {
+		return nil
+	}
+	c := State{}
+	if _, err := d.readJSON(ctx, d.manifest(copyName), &c, func() int { return c.Version }); err == nil && c.Generation == s.Generation {
 		return nil
 	}
 	return d.copyState(ctx, s)

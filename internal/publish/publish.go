@@ -161,7 +161,7 @@ func (s *State) changing() map[string]bool {
 }
 
 // copyState writes the copy of the state for other programs. If another run commits
-// meanwhile, the copy is of its state.
+// meanwhile, the copy is of its state, once that is published.
 func (d *Dir) copyState(ctx context.Context, s *State) error {
 	for range maxCommitAttempts {
 		if err := d.writeState(ctx, copyName, s, true); err != nil {
@@ -174,7 +174,10 @@ func (d *Dir) copyState(ctx context.Context, s *State) error {
 		if l.newest == s.Generation {
 			return nil
 		}
-		var err error
+		l, err := d.settled(ctx)
+		if err != nil {
+			return err
+		}
 		if s, err = l.state(ctx); err != nil {
 			return err
 		}

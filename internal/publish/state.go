@@ -87,6 +87,7 @@ type File struct {
 	Rows     int64             `json:"rows"`                //
 	Bytes    int64             `json:"bytes"`               //
 	Sum      string            `json:"xxh3,omitempty"`      // XXH3-128 of its bytes, hexadecimal
+	Modified int64             `json:"modified,omitempty"`  // when its worker was done, by the clock of its storage, in milliseconds since 1970
 	Staged   string            `json:"staged,omitempty"`    // token by which it is published, see objects.Publish; empty: it has been
 	Identity string            `json:"identity,omitempty"`  // of the object, as its storage gives it
 	Values   map[string]string `json:"partition,omitempty"` // of the columns of its name=value directories, without escapes; NULL is absent

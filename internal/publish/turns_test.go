@@ -472,6 +472,44 @@ func TestForgetsOwnOnly(t *testing.T) {
 	equal(t, "manifests", manifests(s), settled)
 }
 
+// TestCopy: manifest.json is the last state once it is published, also if another run commits while it
+// is written, or an old one arrives late.
+func TestCopy(t *testing.T) {
+	s := teststore.NewMemory()
+	swapped, over, ended := make(chan bool), make(chan bool), make(chan error)
+	rival := func() {
+		r := newRunner(s, map[string]string{"b": "22"})
+		r.use(pausing{s, func(name string) {
+			if name == "b/out.bloomjoin/"+stateName(2) {
+				close(swapped)
+				<-over
+			}
+		}})
+		_, _, _, err := r.do(t.Context())
+		ended <- err
+	}
+	r, old := newRunner(s, map[string]string{"a": "1"}), []byte(nil)
+	r.use(pausing{s, func(name string) {
+		if name == "b/out.bloomjoin/"+copyName && old == nil {
+			old, _ = s.Get(name)
+			go rival()
+			<-swapped
+		}
+	}})
+	_, _, _, err := r.do(t.Context())
+	equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
+	equal(t, "manifests", manifests(s), settled)
+	close(over)
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Error(err)
+	}
+	s.Put("b/out.bloomjoin/"+copyName, old)
+	if _, _, _, err := newRunner(s, map[string]string{"a": "1"}).do(t.Context()); !errors.Is(err, ErrDone) {
+		t.Error(err)
+	}
+	equal(t, "healed", manifests(s), settled)
+}
+
 // TestReplacedState: a run whose state another process replaces, as on a storage without exclusive
 // creation, is committed again.
 func TestReplacedState(t *testing.T) {

@@ -39,7 +39,7 @@ func (d *Dir) merged(parts []*Part) (*mergedParts, error) {
 			if names[f.Name] != nil {
 				return nil, faults.Corrupt(fault.At{File: d.manifest(p.name)}, "%s, which shard %d has written, too", f.Name, names[f.Name].Shard).WithHint("run both again with {Force}")
 			}
-			names[f.Name] = p
+			names[f.Name], f.Modified = p, p.written
 			u.files = append(u.files, f)
 		}
 		for _, e := range p.Inputs {

@@ -3,9 +3,11 @@ package publish
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -192,15 +194,27 @@ func data(s *teststore.Memory) string {
 	return strings.Join(all, " ")
 }
 
-// manifests returns the names of the manifests, without the number of the generation.
+// manifests returns the names of the manifests, without the number of the generation, and whether
+// manifest.json is another state than the last one, once that is published.
 func manifests(s *teststore.Memory) string {
 	var all []string
+	last, copied, p := State{}, State{}, published{}
+	get := func(name string, v any) bool {
+		b, ok := s.Get("b/out.bloomjoin/" + name)
+		return ok && json.Unmarshal(b, v) == nil
+	}
 	for _, name := range s.Names() {
 		if rel, ok := strings.CutPrefix(name, "b/out.bloomjoin/"); ok {
-			if generationOf(rel) > 0 {
+			if n := generationOf(rel); n > 0 {
+				if rel == stateName(n) && get(rel, &last) && get(settledName(n), &p) {
+					last.settle(&p)
+				}
 				if rel = strings.Split(rel, "-")[0] + "-N.json"; rel == "settled-N.json" && !slices.Contains(all, rel) {
 					continue // where something was published
 				}
+			}
+			if rel == copyName && get(rel, &copied) && !reflect.DeepEqual(copied, last) {
+				rel += " of another state"
 			}
 			all = append(all, rel)
 		}

@@ -22,9 +22,14 @@ def committed(g, name, *more):
     g.tidy(name)
 
 
+def visible(root):
+    """A snapshot without what is staged."""
+    return {n: s for n, s in snapshot(root).items() if not (n.split("/")[-1].startswith("_") and n.endswith(".staged"))}
+
+
 def unfinished(g, name):
-    """Neither a state nor a mark of success that readers would trust."""
-    found = [n for n in snapshot(g.box) if n.endswith("_SUCCESS") or n.endswith("/manifest.json")]
+    """Neither a state nor a mark of success that readers would trust, nor data under its name."""
+    found = [n for n in visible(g.box) if n.startswith(("out/", "out.bloomjoin/manifest", "out.bloomjoin/settled"))]
     g.t.equal(f"{name}: nothing published", found, [])
 
 
@@ -70,8 +75,9 @@ def last_shard(t):
         t.run("inspect", "--check", f"{g.out}/", opens=False)
 
         tables.write(growing.part(210), log / dt(7) / "a.parquet")  # in one row group, which goes to one shard
+        before = snapshot(g.out)
         shards(g, "--no-commit", of=5)
-        t.ok(f"{kind}, grown, --no-commit", not (g.out / "_SUCCESS").exists())
+        t.equal(f"{kind}, grown, --no-commit", visible(g.out), before)
         committed(g, f"{kind}, grown, commit")
         t.equal(f"{kind}, grown: files as of one run", differing(data(snapshot(g.out)), g.fresh()), [])
         shutil.rmtree(log / dt(7))
@@ -101,7 +107,7 @@ def refusals(t):
     marks = manifests(g)
     t.equal("manifests of shards", len(marks), SHARDS)
 
-    victim = g.out / dt(2) / "b.parquet"
+    (victim,) = (g.out / dt(2)).glob("_b.parquet.*.staged")
     whole = victim.read_bytes()
     for name, content in {"a file cut": whole[:-1], "a file of zeros": bytes(len(whole)), "a file gone": None}.items():
         victim.unlink(missing_ok=True)

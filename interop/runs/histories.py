@@ -142,10 +142,14 @@ def machine(t, kind, seen):
         @precondition(lambda self: self.files)
         def kill(self, shard, after):
             """A run is killed once it has made some number of files, and begun again."""
-            before = self.contents()
+            before, state = self.contents(), growing.newest(self.box / "out.bloomjoin")
             command = self.command(*([] if shard is None else ["--shard", f"{shard}/3"]), str(self.log))
-            seen["killed"] += killed([t.tool, *command], self.box, after)
+            hit = killed([t.tool, *command], self.box, after)
+            seen["killed"] += hit
             future = self.answers(self.files)
+            if growing.newest(self.box / "out.bloomjoin") == state:
+                assert self.contents() == before, f"killed before its commit, a run has changed {before} to {self.contents()}"
+                seen["killed before the commit"] += hit
             for name, rows in self.contents().items():
                 assert rows in (before.get(name), future.get(name)), f"after a kill {name} has {rows}, which is neither the old nor the new output"
 
@@ -256,6 +260,7 @@ def machine(t, kind, seen):
             assert marks == sorted({"_SUCCESS", *(f"{n.split('/')[0]}/_SUCCESS" for n in known)}), f"marks of success: {marks}"
             assert set(after) == {*marks, *want, "notes.txt"}, f"stray files: {sorted(after)}"
             assert growing.beside(self.box) == growing.STATE, growing.beside(self.box)
+            assert growing.copied(self.box / "out.bloomjoin"), "manifest.json is not a copy"
             written = [n for n in want if not touched and was.get(n) == known[n] and before.get(n) != after[n]]
             assert not written, f"written again without a reason: {written}"
             seen["untouched outputs"] += any(was.get(n) == known[n] for n in want)
@@ -325,7 +330,7 @@ def randomly(t):
     for kind in KINDS:
         properties.hold(t, f"{kind}, by a model of files and rows", machine(t, kind, seen), 8, 300, steps=12)
     common = ("rows", "untouched outputs", "compared with a run from nothing", "runs over a day", "runs over a file", "runs by shards")
-    rare = ("runs", "already done", "healed", "killed", "other IDs", "with kept outputs of a day that is gone")
+    rare = ("runs", "already done", "healed", "killed", "killed before the commit", "other IDs", "with kept outputs of a day that is gone")
     properties.varied(t, seen, dict.fromkeys(common, 0.2) | dict.fromkeys(rare, 0.05))
 
 

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import io
 import itertools
+import json
 import os
 import random
 import shutil
@@ -319,15 +320,15 @@ def unfinished(t, d, rows_of, refused):
     r = t.run(*shards, "2/3", "--json", "-o", f"{out}/", d.dir / "log", want=None)
     said = "2 of 3 workers are done, without 1"
     t.ok("a worker says what is missing", said in r.text and r.json["unfinished"] == said, str(r))
-    names = t.path("parts.txt")
-    names.write_text("".join(f"{p}\n" for p in tables.data_files(out)))
-    one = tables.data_files(out)[0]
+    names, one = t.path("parts.txt"), min(out.rglob("*.staged"))
+    names.write_text("".join(f"{p}\n" for p in out.rglob("*.staged")))
     count = ["join", "--ids", d.dir / "ids.parquet", "--on", "k=id", "--type", "inner", "--count"]
-    for name, args in {
-        "a directory": [f"{out}/"], "its parent": [parent], "a pattern": [f"{parent}/o*"], "a pattern of partitions": [f"{parent}/*/dt=*/"], "a deep pattern": [f"{parent}/**/*.parquet"],
-        "one of its files": [one], "one of its partitions": [one.parent], "a list": ["--files-from", names],
-    }.items():  # fmt: skip
+    plain = {"a directory": [f"{out}/"], "its parent": [parent], "a list": ["--files-from", names]}
+    patterns = {"a pattern": [f"{parent}/o*"], "a pattern of partitions": [f"{parent}/*/dt=*/"], "a deep pattern": [f"{parent}/**/*.parquet"]}
+    for name, args in (plain | {"one of its files": [one], "one of its partitions": [one.parent]}).items():
         refused(f"unfinished: {name}", 1, [said, "--uncommitted"], *count, *args)
+    for name, args in patterns.items():  # there is nothing yet
+        refused(f"unfinished: {name}", 1, ["no file"], *count, *args)
     for name, args in {
         "inputs": ["inputs", "-o", t.path("l.jsonl"), parent], "build": ["build", "--key", "k", "-o", t.path("k.bjf"), parent],
         "plan": ["plan", "--ids", d.dir / "ids.parquet", "--on", "k=id", parent], "IDs": ["join", "--ids", out, "--on", "k", "--count", d.dir / "log"],
@@ -336,11 +337,23 @@ def unfinished(t, d, rows_of, refused):
         refused(f"unfinished: {name}", 1, [said], *args)
     r = t.run("inspect", "--check", "--json", out, want=None)
     t.ok("unfinished: inspect --json", said in str(r.json["directories"][0]["problems"]) and not r.json["directories"][0]["complete"], str(r))
-    t.ok("--uncommitted reads it", int(t.run(*count, "--uncommitted", parent).out) > 0)
     t.run(*shards, "1/3", "--no-commit", "-o", f"{out}/", d.dir / "log")
     refused("not committed", 1, ["3 of 3 workers are done, and nothing is committed"], *count, parent)
     t.run("commit", out)
     rows_of("a finished output is read", "true", [parent])
+
+    # What a commit leaves that is killed while it publishes.
+    files = {f["name"]: f["staged"] for f in json.loads((parent / "out.bloomjoin/manifest-00000001.json").read_text())["files"]}
+    one, hidden = (out / min(files)), (out / max(files))
+    hidden.rename(hidden.with_name(files[max(files)]))
+    for p in [parent / "out.bloomjoin/settled-00000001.json", *out.rglob("_SUCCESS")]:
+        p.unlink()
+    names.write_text(f"{one}\n")
+    for name, args in (plain | patterns | {"one of its files": [one], "one of its partitions": [one.parent]}).items():
+        refused(f"cut short: {name}", 1, ["its commit was cut short", "--uncommitted"], *count, *args)
+    t.ok("--uncommitted reads it", int(t.run(*count, "--uncommitted", parent).out) > 0)
+    t.run("commit", out)
+    rows_of("cut short, and finished", "true", [parent])
 
 
 def replaced(t, d, refused, filter_file, first, other):
