@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,11 +12,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // What a flag of scan or join decides. The recipe of an output has those of answer and layout alone.
@@ -73,8 +79,8 @@ var identities = map[string]struct {
 	flags []map[string]flagged
 }{
 	"scan": {"scan --filter one.bjf", []map[string]flagged{everyVerb, readers, writers, {
-		"hive-types": {kind: answer, args: "--hive-types dt:string", uses: "--columns k,dt", dir: true, done: true}, // nothing uses it; join has it for a file
-		"filter":     {kind: answer, args: "--filter two.bjf"}, "key": {kind: answer, args: "--key n"}, "normalize": {kind: gate, args: "--normalize lower"} /* of the filter */,
+		"hive-types": {kind: answer, args: "--hive-types dt:string", uses: "--columns k,dt", dir: true, done: true},                                          // nothing uses it; join has it for a file
+		"filter":     {kind: answer, args: "--filter two.bjf"}, "key": {kind: answer, args: "--key n"}, "normalize": {kind: gate, args: "--normalize lower"}, /* of the filter */
 		"cast-errors": {kind: answer, args: "--cast-errors null", base: "--key n::int32"},
 		"match":       {kind: answer, args: "--match n=two.bjf"}, "no-match": {kind: answer, args: "--no-match n=two.bjf"},
 		"all": {kind: how, args: "--all", base: "--match n=two.bjf", done: true}, "any": {kind: answer, args: "--any", base: "--match n=two.bjf"},
@@ -206,7 +212,71 @@ func checkKind(t *testing.T, run string, f flagged) {
 }
 
 // recipeIn matches the digests of a recipe.
-var recipeIn = regexp.MustCompile(`"options": ?"[0-9a-f]+",\s*("before": ?"[0-9a-f]+",\s*)?"ids": ?"[0-9a-f]+"`)
+var recipeIn = regexp.MustCompile(`"options": ?"[0-9a-f]+",\s*"ids": ?"[0-9a-f]+"`)
+
+// What the calls of package bloomjoin have written, the command finds done, and they what it has.
+func TestCallsAndCommand(t *testing.T) {
+	flagFiles(t)
+	filter, err := bloomjoin.Load(t.Context(), "one.bjf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := bloomjoin.Load(t.Context(), "two.bjf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []dataset.Match{{Filter: filter}}
+	cased := []dataset.Match{{Filter: filter, IgnoreCase: true}}
+	log, int64s := []string{"log"}, map[string]arrow.DataType{"k": arrow.PrimitiveTypes.Int64}
+	joined := func(opts join.Options, options ...bloomjoin.Option) func(string) error {
+		opts.On = "k"
+		return func(out string) error {
+			r, err := bloomjoin.JoinFiles(t.Context(), []string{"one.csv"}, log, out, opts, options...)
+			if err == nil && r.RowsOut == 0 {
+				t.Errorf("%+v: no rows", opts)
+			}
+			return err
+		}
+	}
+	scanned := func(opts partition.ScanOptions, options ...bloomjoin.Option) func(string) error {
+		return func(out string) error {
+			_, err := bloomjoin.ScanFiles(t.Context(), log, out, opts, options...)
+			return err
+		}
+	}
+	for i, c := range []struct {
+		command string
+		call    func(out string) error
+	}{
+		{"join --on k --ids one.csv", joined(join.Options{})},
+		{"join --on k --ids one.csv --type inner --columns k,log.n --suffix _x", joined(join.Options{Type: join.Inner, Columns: []string{"k", "log.n"}, Suffix: "_x"})},
+		{"join --on k --ids one.csv --type full --where dt>='2024-01-02'", joined(join.Options{Type: join.Full}, bloomjoin.OpenLog(partition.OpenOptions{Where: "dt >= '2024-01-02'"}))},
+		{"join --on k --ids one.csv --hive-types dt:string --columns dt,k --require-rows 1", joined(join.Options{Columns: []string{"dt", "k"}, Require: dataset.Require{Rows: 1}}, bloomjoin.OpenLog(partition.OpenOptions{HiveTypes: "dt:string"}))},
+		{"join --on k --ids one.csv --key-type int64 --ids-format csv --encoding latin1", joined(join.Options{KeepTypes: true}, bloomjoin.OpenIDs(partition.OpenOptions{Types: int64s, TextFormat: dataset.CSV, Encoding: "latin1"}))},
+		{"scan --filter one.bjf", scanned(partition.ScanOptions{Match: one})},
+		{"scan --filter one.bjf --columns dt,k --ignore-case", scanned(partition.ScanOptions{Match: cased, Columns: []string{"dt", "k"}, IgnoreCase: true}, bloomjoin.OpenLog(partition.OpenOptions{IgnoreCase: true}))},
+		{"scan --filter one.bjf --match n=two.bjf --any --int96 ns", scanned(partition.ScanOptions{Match: append(one, dataset.Match{Filter: other, Key: "n"}), Any: true}, bloomjoin.OpenLog(partition.OpenOptions{Int96Nanos: true}))},
+	} {
+		for _, end := range []string{"/", ".parquet"} {
+			ours, theirs := fmt.Sprint("ours", i, end), fmt.Sprint("theirs", i, end)
+			command := append(strings.Fields(c.command), "--json", "log", "-o")
+			if err := c.call(theirs); err != nil {
+				t.Fatalf("%s: %v", c.command, err)
+			}
+			if printed := works(t, "", append(command, theirs)...); !strings.Contains(printed, `already_done":true`) {
+				t.Errorf("%v after the call: %s", command, printed)
+			}
+			works(t, "", append(command, ours)...)
+			before, _ := os.Stat(ours)
+			if err := c.call(ours); err != nil {
+				t.Errorf("the call after %v: %v", command, err)
+			}
+			if after, err := os.Stat(ours); err != nil || !after.ModTime().Equal(before.ModTime()) {
+				t.Errorf("the call after %v has written %s: %v", command, ours, err)
+			}
+		}
+	}
+}
 
 // Beside a list of inputs, a flag does what it does beside the inputs themselves, or was decided
 // when they were listed.
