@@ -106,8 +106,8 @@ var identities = map[string]struct {
 	}}},
 	"inputs": {"inputs", []map[string]flagged{everyVerb, readers, {
 		"allow-empty": {args: "--allow-empty", done: true}, "text": {args: "--text", done: true}, "ids-format": {args: "--ids-format lines", base: "--text", in: "one.csv"}, "encoding": {args: "--encoding latin1", base: "--text", in: "one.csv", done: true},
-		"files-from": {args: "--files-from names.txt", done: true},
-		"repeated":   {args: "--repeated", done: true}, "update": {not: "it replaces the list that it names"}, "index": {args: "--index k"}, "index-fpr": {args: "--index-fpr 0.5", base: "--index k"},
+		"files-from": {args: "--files-from names.txt", done: true}, "hive-types": {args: "--hive-types dt:string"},
+		"repeated": {args: "--repeated", done: true}, "update": {not: "it replaces the list that it names"}, "index": {args: "--index k"}, "index-fpr": {args: "--index-fpr 0.5", base: "--index k"},
 		"index-row-groups": {args: "--index-row-groups", base: "--index k"}, "normalize": {args: "--normalize lower", base: "--index s"}, "base": {args: "--base ."},
 	}}},
 }
