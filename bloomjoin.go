@@ -77,8 +77,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	outputs "github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -211,9 +216,13 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions, option
 		if err != nil {
 			return err
 		}
-		files, scanner, err := s.openScan(ctx, logs, opts)
+		files, err := s.openLog(ctx, logs)
 		if err != nil {
 			return err
+		}
+		scanner, err := partition.NewScanner(opts, files...)
+		if err != nil {
+			return errors.Join(err, partition.Close(files))
 		}
 		defer func() {
 			if err = errors.Join(err, partition.Close(files)); s.stats != nil {
@@ -232,21 +241,49 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions, option
 
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
-// each log file; see [partition.Output.WriteScan] for what of it an error leaves. If there
-// is one already, the error wraps fs.ErrExist. The output records which
-// filter its rows have passed, if opts.Match has only one.
+// each log file; see [partition.Output.WriteScan] for what of it an error leaves. Made
+// again, the call continues as [JoinFiles] does; if nothing is left to do, only Rows is set,
+// to those of the output. The output records which filters its rows have passed.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions, options ...Option) (w dataset.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	s, err := settingsOf(options, "ScanFiles", true, false)
 	if err != nil {
 		return w, err
 	}
-	files, scanner, err := s.openScan(ctx, logs, opts)
+	out := outputs.Destination{Output: outputs.Output{Name: output}}
+	s.kept = out.HiveTypes
+	opened, err := s.openLog(ctx, logs)
 	if err != nil {
 		return w, err
 	}
-	defer func() { err = errors.Join(err, partition.Close(files)) }()
-	return partition.Output{Name: output}.WriteScan(ctx, scanner, partition.Split(files, dataset.Shard{}), files)
+	defer func() { err = errors.Join(err, partition.Close(opened)) }()
+	files := door.In(opened)
+	scan := keyscan.ScanOptions(opts)
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: scan}, files...)
+	if err != nil {
+		return w, err
+	}
+	out.Result = scanner.Result()
+	if err := out.SetScan(ctx, &scan, "error", files, opening(s.log)); err != nil {
+		return w, err
+	}
+	todo, err := out.Pending(ctx)
+	if err == nil {
+		w, err = out.WriteScan(ctx, scanner, out.Run.Pieces(todo, dataset.Shard{}), files, nil)
+	}
+	if errors.Is(err, outputs.ErrDone) {
+		e, err := out.Earlier(ctx)
+		return dataset.Written{Rows: known(e.RowsOut)}, err
+	}
+	return w, err
+}
+
+// known returns a figure of an earlier run; 0 if it is not known.
+func known(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // Join yields the rows of the exact answer of log files joined with ID files. Records
@@ -279,20 +316,37 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options, options ..
 
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
-// file; see [partition.Output.WriteScan] for what of it an error leaves. If there is one
-// already, the error wraps fs.ErrExist.
+// file; see [partition.Output.WriteScan] for what of it an error leaves.
+//
+// Made again, the call continues as the command does: it reads only log files whose output
+// is not in the directory, and reports these. If nothing is left to do, the report has what
+// is known of the output, and no Strategy. Any other output, and with opts.Pieces every one, is an
+// error that wraps fs.ErrExist.
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options, options ...Option) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
 	s, err := settingsOf(options, "JoinFiles", true, true)
 	if err != nil {
 		return r, err
 	}
+	out := outputs.Destination{Output: outputs.Output{Name: output}, Result: source.ResultExact}
+	s.kept = out.HiveTypes
 	j, closeFiles, err := s.openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return r, err
 	}
 	defer faults.Join(&err, closeFiles)
-	_, err = j.Write(ctx, partition.Output{Name: output})
+	left, err := (*joins.Join)(j).Left(ctx, &out, opening(s.ids), opening(s.log))
+	if err == nil {
+		j = (*join.Join)(left)
+		_, err = left.Write(ctx, out, nil)
+	}
+	if errors.Is(err, outputs.ErrDone) {
+		e, err := out.Earlier(ctx)
+		return join.Report{
+			RowsIn: known(e.RowsIn), RowsOut: known(e.RowsOut), KeysNull: known(e.KeysNull),
+			IDsMatched: known(e.IDsMatched), IDsTotal: known(e.IDsTotal),
+		}, err
+	}
 	return j.Report(), err
 }
 

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin"
@@ -136,6 +139,209 @@ func TestExistingOutput(t *testing.T) {
 	}
 	if b, err := os.ReadFile(out); string(b) != "mine" || err != nil {
 		t.Errorf("the output is %q now, %v", b, err)
+	}
+}
+
+// treeOf returns the files below a name with when they were written, and their bytes.
+func treeOf(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, dir := range []string{root, root + ".bloomjoin"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			info, _ := d.Info()
+			all[strings.TrimPrefix(path, root)] = info.ModTime().String() + string(b)
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// A call that is made again is done, one over more inputs makes what is new, one that was
+// interrupted is made by the next, and outputs of other IDs or options stay as they are.
+func TestCallsAgain(t *testing.T) {
+	copied := func(log, from, to string) {
+		b, err := os.ReadFile(flights[0] + "/" + from)
+		if err == nil {
+			err = errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(log, to)), 0o700), os.WriteFile(filepath.Join(log, to), b, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	type call func(ctx context.Context, log, out string, other bool, progress func(int64)) (rows int64, made bool, err error)
+	for name, run := range map[string]call{
+		"JoinFiles": func(ctx context.Context, log, out string, other bool, progress func(int64)) (int64, bool, error) {
+			ids := airports
+			if other {
+				ids = []string{"testdata/flights/airports-ca.csv"}
+			}
+			r, err := bloomjoin.JoinFiles(ctx, ids, []string{log}, out, join.Options{On: "origin=iata", Type: join.Inner, Progress: progress})
+			return r.RowsOut, r.Strategy != "", err
+		},
+		"ScanFiles": func(ctx context.Context, log, out string, other bool, progress func(int64)) (int64, bool, error) {
+			opts := partition.ScanOptions{Match: []dataset.Match{{Filter: texas(t), Key: "origin"}}, Progress: progress}
+			if other {
+				opts.Columns = []string{"origin"}
+			}
+			w, err := bloomjoin.ScanFiles(ctx, []string{log}, out, opts)
+			return w.Rows, len(w.Files) > 0, err
+		},
+	} {
+		for _, out := range []string{"out/", "out.parquet"} {
+			dir := t.TempDir()
+			log, out, what := filepath.Join(dir, "log"), dir+"/"+out, name+" to "+out
+			root := strings.TrimSuffix(out, "/")
+			copied(log, "2001-04.parquet", "m=4/a.parquet")
+			copied(log, "2001-05.parquet", "m=5/a.parquet")
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, _, err := run(ctx, log, out, false, func(int64) { cancel() }); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, interrupted: %v", what, err)
+			}
+			rows, made, err := run(t.Context(), log, out, false, nil)
+			if err != nil || !made || rows == 0 {
+				t.Fatalf("%s: %d rows, made %t: %v", what, rows, made, err)
+			}
+			before := treeOf(t, root)
+			again, made, err := run(t.Context(), log, out, false, func(int64) { t.Errorf("%s, again: it reads rows", what) })
+			if err != nil || made || again != rows {
+				t.Errorf("%s, again: %d rows, %d before, made %t: %v", what, again, rows, made, err)
+			}
+			if _, _, err := run(t.Context(), log, out, true, nil); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("%s, otherwise: want fs.ErrExist, got %v", what, err)
+			}
+			if !maps.Equal(before, treeOf(t, root)) {
+				t.Errorf("%s: the output has changed", what)
+			}
+			copied(log, "2001-04.parquet", "m=6/a.parquet")
+			more, _, err := run(t.Context(), log, out, false, nil)
+			if root == out { // a file is made from all inputs
+				if !errors.Is(err, fs.ErrExist) || !maps.Equal(before, treeOf(t, root)) {
+					t.Errorf("%s, of more inputs: want fs.ErrExist, got %v", what, err)
+				}
+				continue
+			}
+			after := treeOf(t, root)
+			if err != nil || before["/m=4/a.parquet"] == "" || more == 0 || more >= rows || after["/m=4/a.parquet"] != before["/m=4/a.parquet"] || after["/m=5/a.parquet"] != before["/m=5/a.parquet"] || after["/m=6/a.parquet"] == "" {
+				t.Errorf("%s, of more inputs: %d rows, %d before: %v", what, more, rows, err)
+			}
+			if all, made, err := run(t.Context(), log, out, false, nil); err != nil || made || all != rows+more {
+				t.Errorf("%s, of more inputs, again: %d rows, %d and %d before, made %t: %v", what, all, rows, more, made, err)
+			}
+		}
+	}
+}
+
+// changed is another value of an option, and whether an output without it is then recognised: one
+// that it would change is not.
+type changed struct {
+	value any // nil: it is not tried
+	known bool
+}
+
+// heldTo makes an output, and calls again with each field of the options changed.
+func heldTo(t *testing.T, what string, options any, fields map[string]changed, call func(out string) (made bool, err error)) {
+	t.Helper()
+	out, v := t.TempDir()+"/out/", reflect.ValueOf(options).Elem()
+	if made, err := call(out); err != nil || !made {
+		t.Fatalf("%s: made %t: %v", what, made, err)
+	}
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		to, ok := fields[name]
+		if !ok {
+			t.Errorf("%s: say here whether an output is recognised when %s changes", what, name)
+		}
+		if to.value == nil {
+			continue
+		}
+		before := reflect.ValueOf(v.Field(i).Interface())
+		v.Field(i).Set(reflect.ValueOf(to.value).Convert(v.Field(i).Type()))
+		switch made, err := call(out); {
+		case made || err != nil && !errors.Is(err, fs.ErrExist):
+			t.Errorf("%s, %s %v: made %t: %v", what, name, to.value, made, err)
+		case to.known != (err == nil):
+			t.Errorf("%s, %s %v: want the output recognised: %t, got %v", what, name, to.value, to.known, err)
+		}
+		if v.Field(i).SetZero(); before.IsValid() {
+			v.Field(i).Set(before)
+		}
+	}
+}
+
+// Each option is part of what an output is recognised by, or is not. TestFlagsAndIdentity says the
+// same of flags.
+func TestOptionsAndIdentity(t *testing.T) {
+	on := join.Options{On: "origin=iata", Type: join.Inner}
+	match := partition.ScanOptions{Match: []dataset.Match{{Filter: texas(t), Key: "origin"}}}
+	var log, ids partition.OpenOptions
+	joined := func(out string) (bool, error) {
+		r, err := bloomjoin.JoinFiles(t.Context(), airports, flights, out, on, bloomjoin.OpenLog(log), bloomjoin.OpenIDs(ids))
+		return r.Strategy != "", err
+	}
+	scanned := func(out string) (bool, error) {
+		w, err := bloomjoin.ScanFiles(t.Context(), flights, out, match, bloomjoin.OpenLog(log))
+		return len(w.Files) > 0, err
+	}
+	heldTo(t, "join.Options", &on, map[string]changed{
+		"On": {value: "destination=iata"}, "Type": {value: join.Left}, "Normalize": {value: "lower"}, "IgnoreCase": {value: true}, "NullMisfits": {value: true},
+		"KeepTypes": {value: true}, "Columns": {value: []string{"origin"}}, "Suffix": {value: "_x"}, "Schema": {value: dataset.Strict}, "Pinned": {},
+		"Strategy": {join.Broadcast, true}, "Filter": {texas(t), true}, "FPR": {0.5, true}, "Memory": {1 << 30, true}, "Threads": {1, true}, "TempDir": {t.TempDir(), true},
+		"Mem": {memory.NewGoAllocator(), true}, "Require": {dataset.Require{Rows: 1}, true}, "Progress": {func(int64) {}, true},
+		"Shard": {}, "Pieces": {}, // parts of an output
+	}, joined)
+	heldTo(t, "partition.ScanOptions", &match, map[string]changed{
+		"Match": {value: []dataset.Match{{Filter: texas(t), Key: "destination"}}}, "Any": {value: true}, "Columns": {value: []string{"origin"}}, "IgnoreCase": {value: true},
+		"Schema": {value: dataset.Strict}, "Pinned": {},
+		"CountNulls": {true, true}, "Threads": {1, true}, "Mem": {memory.NewGoAllocator(), true}, "Progress": {func(int64) {}, true},
+		"Normalize": {}, // that of the filter, or an error
+	}, scanned)
+	opened := func(of map[string]changed) map[string]changed {
+		maps.Copy(of, map[string]changed{
+			"IgnoreCase": {value: true}, "Int96Nanos": {value: true}, "SkipBad": {}, "Hive": {dataset.HiveOff, true}, "HiveTypes": {"dt:date", true}, // there is no such directory
+			"Store": {storage.Local(), true}, "Mem": {memory.NewGoAllocator(), true}, "Stdin": {os.Stdin, true}, "Include": {[]string{"*"}, true}, "Exclude": {[]string{"x"}, true},
+			"PassedOver": {func(string, string) {}, true}, "Uncommitted": {true, true}, "Memory": {1 << 30, true}, "Base": {},
+		})
+		return of
+	}
+	heldTo(t, "partition.OpenOptions of IDs", &ids, opened(map[string]changed{
+		"Text": {true, true}, "TextFormat": {value: dataset.CSV}, "Encoding": {value: "latin1"}, "Delimiter": {byte(','), true} /* as without */, "NoHeader": {}, "Nested": {value: [][]string{{"a", "b"}}},
+		"Column": {"iata", true}, "Types": {value: map[string]arrow.DataType{"iata": arrow.BinaryTypes.String}}, "Where": {},
+	}), joined)
+	ofText := changed{} // part of what Text is
+	heldTo(t, "partition.OpenOptions of the log", &log, opened(map[string]changed{
+		"Where": {value: "distance > 100"}, "Text": {value: true},
+		"TextFormat": ofText, "Encoding": ofText, "Delimiter": ofText, "NoHeader": ofText, "Nested": ofText, "Column": ofText, "Types": ofText,
+	}), joined)
+}
+
+// Calls for all shards of a log fill one directory, which is marked when the last of them is done.
+func TestShardsFillDirectory(t *testing.T) {
+	dir := t.TempDir()
+	opts := join.Options{On: "origin=iata"}
+	whole, err := bloomjoin.JoinFiles(t.Context(), airports, flights, dir+"/whole/", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := int64(0)
+	for i := range uint32(3) {
+		opts.Shard = dataset.Shard{Index: i, Of: 3}
+		r, err := bloomjoin.JoinFiles(t.Context(), airports, flights, dir+"/shards/", opts)
+		_, marked := os.Stat(dir + "/shards/_SUCCESS")
+		if rows += r.RowsOut; err != nil || (marked == nil) != (i == 2) {
+			t.Errorf("shard %d: %v; _SUCCESS: %v", i, err, marked)
+		}
+	}
+	opts.Shard = dataset.Shard{}
+	again, err := bloomjoin.JoinFiles(t.Context(), airports, flights, dir+"/shards/", opts)
+	if err != nil || again.Strategy != "" || rows != whole.RowsOut || again.RowsOut != rows {
+		t.Errorf("%d rows, whole: %d, again: %+v: %v", rows, whole.RowsOut, again, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bloomjoin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -19,6 +22,7 @@ type Option func(*settings)
 type settings struct {
 	log, ids *partition.OpenOptions // nil: the default
 	report   *join.Report
+	kept     func(context.Context) []string // types that columns of paths have in the output
 	stats    *partition.ScanStats
 }
 
@@ -69,35 +73,22 @@ func settingsOf(options []Option, call string, log, ids bool) (s settings, err e
 
 // openIDs opens ID files, which may be text.
 func (s *settings) openIDs(ctx context.Context, names []string) ([]*partition.File, error) {
-	var o partition.OpenOptions
-	if s.ids != nil {
-		o = *s.ids
-	}
+	o := *cmp.Or(s.ids, new(partition.OpenOptions))
 	o.Text = true
 	return partition.Open(ctx, names, o)
 }
 
 // openLog opens log files.
 func (s *settings) openLog(ctx context.Context, names []string) ([]*partition.File, error) {
-	var o partition.OpenOptions
-	if s.log != nil {
-		o = *s.log
-	}
-	return partition.Open(ctx, names, o)
+	o := source.Opening{OpenOptions: *opening(s.log), Digests: s.kept != nil, HiveKept: s.kept}
+	o.InFlight = o.Memory / 2
+	files, err := source.Open(ctx, names, o)
+	return each.Slice(files, func(f *source.File) *partition.File { return (*partition.File)(f) }), err
 }
 
-// openScan opens log files and returns them with a scanner that they all fit. The
-// caller closes the files, if the error is nil.
-func (s *settings) openScan(ctx context.Context, logs []string, opts partition.ScanOptions) ([]*partition.File, *partition.Scanner, error) {
-	files, err := s.openLog(ctx, logs)
-	if err != nil {
-		return nil, nil, err
-	}
-	scanner, err := partition.NewScanner(opts, files...)
-	if err != nil {
-		return nil, nil, errors.Join(err, partition.Close(files))
-	}
-	return files, scanner, nil
+// opening returns options for rooms.
+func opening(o *partition.OpenOptions) *source.OpenOptions {
+	return (*source.OpenOptions)(cmp.Or(o, new(partition.OpenOptions)))
 }
 
 // openJoin opens ID and log files and returns their join and a function that

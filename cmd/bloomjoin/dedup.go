@@ -363,7 +363,7 @@ func (r *dedupRun) options() string {
 	if o.exact {
 		list = append(list, "exact")
 	}
-	return strings.Join(append(list, o.keys.Identity()...), "; ")
+	return strings.Join(append(list, output.OfKeys(o.keys.IgnoreCase, o.keys.NullMisfits())...), "; ")
 }
 
 // begin makes the ring, or loads it from the state.

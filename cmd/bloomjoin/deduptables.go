@@ -26,7 +26,7 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	if len(args) == 0 || o.out == "" {
 		return flags.Required("-o OUT is required: a file, a directory/, or - for standard output")
 	}
-	r.layout, r.whole = &o.layout, true
+	r.layout = &o.layout
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
 	if r.out, err = r.outputOf(ctx, o.out, ""); err != nil {
 		return err
@@ -49,8 +49,7 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
 		return err
 	}
-	layout, err := r.settings(ctx)
-	if err != nil {
+	if err := r.settings(ctx); err != nil {
 		return err
 	}
 	if err := r.openLog(cmd, &o.inputs, args, open, nil, false); err != nil {
@@ -84,7 +83,11 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 			return err
 		}
 	}
-	return r.copyTables(ctx, append([]string{"dedup", r.options(), before}, layout...))
+	r.out.Run = &output.Run{
+		Options: append([]string{"dedup", r.options(), before}, r.out.Layout(ctx, nil, &r.keep.ScanOptions, o.layout.MissingKey, false)...),
+		Log:     r.all, Whole: true, Uses: output.Uses(&r.keep.ScanOptions, "", nil, r.all),
+	}
+	return r.copyTables(ctx)
 }
 
 // leaveDone leaves only the files that the state does not have. It reports whether none is left.
@@ -133,9 +136,9 @@ func tableDone(f *source.File) (d dedups.Done, err error) {
 }
 
 // copyTables decides about the rows of the files, and writes those that stay.
-func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
+func (r *dedupRun) copyTables(ctx context.Context) error {
 	all := source.Split(r.files, r.shard)
-	finished, err := r.finished(ctx, options)
+	finished, err := r.finished(ctx)
 	if err != nil || finished && r.state == nil {
 		r.done = true
 		return err
@@ -179,11 +182,11 @@ func (r *dedupRun) copyTables(ctx context.Context, options []string) error {
 }
 
 // finished is finishedBefore. With a state, whose commit may be missing, it reports nothing.
-func (r *dedupRun) finished(ctx context.Context, options []string) (bool, error) {
+func (r *dedupRun) finished(ctx context.Context) (bool, error) {
 	if r.state == nil {
-		return r.finishedBefore(ctx, options)
+		return r.finishedBefore(ctx)
 	}
-	err := r.begun(ctx, options)
+	err := r.begun(ctx)
 	if errors.Is(err, output.ErrDone) {
 		return true, nil
 	}

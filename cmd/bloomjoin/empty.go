@@ -48,7 +48,6 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 	case opts.Type == joins.Right || opts.Type == joins.Full:
 		return w, cause.Mark(cause.NoInputs, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type))
 	case o.writes() && out.IsDir(ctx):
-		out.Require = opts.Require
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, output.ErrRequire
 	case !o.writes():

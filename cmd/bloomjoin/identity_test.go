@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,15 +12,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// flagged says what a flag does to a run that was done before.
+// What a flag of scan or join decides. The recipe of an output has those of answer and layout alone.
+const (
+	answer = "answer" // which rows and values there are
+	layout = "layout" // how they are written
+	which  = "which"  // which files are read, and as what: each has an identity beside the recipe
+	gate   = "gate"   // which runs fail. A file does not hold the figures, so there these are in its identity, too
+	how    = "how"    // nothing of the output
+)
+
+// flagged says what a flag decides, and what it does to a run that was done before.
 type flagged struct {
+	kind string // of scan and join: one of these
+	uses string // flags of both runs that compare recipes; empty: base
 	args string // the flag, with its value
 	base string // flags of both runs
 	in   string // the input; empty: log, or one.csv for IDs
@@ -30,30 +47,30 @@ type flagged struct {
 
 // everyVerb are the flags that all commands have.
 var everyVerb = map[string]flagged{
-	"threads": {args: "--threads 1", done: true}, "memory": {args: "--memory 256MiB", done: true},
-	"quiet": {args: "--quiet=false", done: true}, "verbose": {args: "--verbose", done: true}, "json": {args: "--json", done: true},
-	"progress": {args: "--progress none", done: true}, "progress-interval": {args: "--progress-interval 5s", done: true}, "log-format": {args: "--log-format json", done: true},
-	"store-option": {args: "--store-option region=x", done: true}, "stdin-digest": {args: "--stdin-digest 0a", done: true},
-	"help": {not: "it runs nothing"}, "help-all": {not: "it runs nothing"}, "force": {not: "the run is done again, whatever it is"}, "output": {not: "it is another output"},
+	"threads": {kind: how, args: "--threads 1", done: true}, "memory": {kind: how, args: "--memory 256MiB", done: true},
+	"quiet": {kind: how, args: "--quiet=false", done: true}, "verbose": {kind: how, args: "--verbose", done: true}, "json": {kind: how, args: "--json", done: true},
+	"progress": {kind: how, args: "--progress none", done: true}, "progress-interval": {kind: how, args: "--progress-interval 5s", done: true}, "log-format": {kind: how, args: "--log-format json", done: true},
+	"store-option": {kind: how, args: "--store-option region=x", done: true}, "stdin-digest": {kind: which, args: "--stdin-digest 0a", done: true},
+	"help": {kind: how, not: "it runs nothing"}, "help-all": {kind: how, not: "it runs nothing"}, "force": {kind: how, not: "the run is done again, whatever it is"}, "output": {kind: how, not: "it is another output"},
 }
 
 // readers are flags of verbs that read files.
 var readers = map[string]flagged{
-	"include": {args: "--include *.parquet", done: true}, "exclude": {args: "--exclude b.parquet"}, "uncommitted": {args: "--uncommitted", done: true},
-	"raw-files": {args: "--raw-files", done: true}, "hive-partitioning": {args: "--hive-partitioning off"}, "hive-types": {args: "--hive-types dt:string"},
-	"files-from": {args: "--files-from list.jsonl", done: true},
+	"include": {kind: which, args: "--include *.parquet", done: true}, "exclude": {kind: which, args: "--exclude b.parquet"}, "uncommitted": {kind: which, args: "--uncommitted", done: true},
+	"raw-files": {kind: which, args: "--raw-files", done: true}, "hive-partitioning": {kind: answer, args: "--hive-partitioning off"}, "hive-types": {kind: answer, args: "--hive-types dt:string", base: "--columns k,dt"},
+	"files-from": {kind: which, args: "--files-from list.jsonl", done: true},
 }
 
 // writers are flags of verbs that write rows.
 var writers = map[string]flagged{
-	"allow-empty": {args: "--allow-empty", done: true}, "where": {args: "--where n<90"}, "shard": {args: "--shard 0/2"},
-	"ignore-case": {args: "--ignore-case"}, "missing-key": {args: "--missing-key skip-file"},
-	"count": {not: "it writes nothing"}, "head": {not: "it writes nothing"},
-	"columns": {args: "--columns k"}, "schema": {args: "--schema union"}, "schema-from": {args: "--schema-from log/dt=2024-01-01/a.parquet"},
-	"compression": {args: "--compression zstd"}, "target-file-size": {args: "--target-file-size 1MiB", dir: true}, "empty": {args: "--empty write", dir: true},
-	"int96": {args: "--int96 ns"}, "base": {args: "--base .", dir: true}, "format": {args: "--format arrow", dir: true},
-	"prune": {args: "--prune", dir: true, done: true}, "ids-changed": {args: "--ids-changed rerun", dir: true, done: true}, "no-commit": {args: "--no-commit", dir: true, done: true},
-	"manifest-dir": {args: "--manifest-dir elsewhere", dir: true},
+	"allow-empty": {kind: gate, args: "--allow-empty", done: true}, "where": {kind: answer, args: "--where n<90"}, "shard": {kind: how, args: "--shard 0/2"},
+	"ignore-case": {kind: answer, args: "--ignore-case"}, "missing-key": {kind: answer, args: "--missing-key skip-file"},
+	"count": {kind: how, not: "it writes nothing"}, "head": {kind: how, not: "it writes nothing"},
+	"columns": {kind: answer, args: "--columns k"}, "schema": {kind: answer, args: "--schema union"}, "schema-from": {kind: answer, args: "--schema-from log/dt=2024-01-01/a.parquet"},
+	"compression": {kind: layout, args: "--compression zstd"}, "target-file-size": {kind: layout, args: "--target-file-size 1MiB", dir: true}, "empty": {kind: layout, args: "--empty write", dir: true},
+	"int96": {kind: answer, args: "--int96 ns"}, "base": {kind: which, args: "--base .", dir: true}, "format": {kind: layout, args: "--format arrow", dir: true},
+	"prune": {kind: how, args: "--prune", dir: true, done: true}, "ids-changed": {kind: how, args: "--ids-changed rerun", dir: true, done: true}, "no-commit": {kind: how, args: "--no-commit", dir: true, done: true},
+	"manifest-dir": {kind: how, args: "--manifest-dir elsewhere", dir: true},
 }
 
 // identities are the verbs whose outputs have an identity.
@@ -62,19 +79,19 @@ var identities = map[string]struct {
 	flags []map[string]flagged
 }{
 	"scan": {"scan --filter one.bjf", []map[string]flagged{everyVerb, readers, writers, {
-		"hive-types": {args: "--hive-types dt:string", dir: true, done: true}, // nothing uses it; join has it for a file
-		"filter":     {args: "--filter two.bjf"}, "key": {args: "--key n"}, "normalize": {args: "--normalize lower"},
-		"cast-errors": {args: "--cast-errors null", base: "--key n::int32"},
-		"match":       {args: "--match n=two.bjf"}, "no-match": {args: "--no-match n=two.bjf"},
-		"all": {args: "--all", base: "--match n=two.bjf", done: true}, "any": {args: "--any", base: "--match n=two.bjf"},
+		"hive-types": {kind: answer, args: "--hive-types dt:string", uses: "--columns k,dt", dir: true, done: true},                                          // nothing uses it; join has it for a file
+		"filter":     {kind: answer, args: "--filter two.bjf"}, "key": {kind: answer, args: "--key n"}, "normalize": {kind: gate, args: "--normalize lower"}, /* of the filter */
+		"cast-errors": {kind: answer, args: "--cast-errors null", base: "--key n::int32"},
+		"match":       {kind: answer, args: "--match n=two.bjf"}, "no-match": {kind: answer, args: "--no-match n=two.bjf"},
+		"all": {kind: how, args: "--all", base: "--match n=two.bjf", done: true}, "any": {kind: answer, args: "--any", base: "--match n=two.bjf"},
 	}}},
 	"join": {"join --on k --ids one.csv", []map[string]flagged{everyVerb, readers, writers, {
-		"ids": {args: "--ids two.csv"}, "ids-format": {args: "--ids-format csv"}, "cast-errors": {args: "--cast-errors null", base: "--on n::int32=k"}, "delimiter": {args: "--delimiter ;"}, "no-header": {args: "--no-header"},
-		"key-type": {args: "--key-type int64"}, "encoding": {args: "--encoding latin1"}, "skip-bad": {args: "--skip-bad"},
-		"on": {args: "--on n=k"}, "normalize": {args: "--normalize lower"}, "type": {args: "--type inner"}, "strategy": {args: "--strategy lookup", done: true},
-		"filter": {args: "--filter one.bjf", done: true}, "fpr": {args: "--fpr 0.5", done: true}, "suffix": {args: "--suffix _other", base: "--type inner"},
-		"require-rows": {args: "--require-rows 1"}, "require-ids-matched": {args: "--require-ids-matched 10%"}, "max-kept": {args: "--max-kept 90%"},
-		"temp-dir": {args: "--temp-dir .", done: true},
+		"ids": {kind: answer, args: "--ids two.csv"}, "ids-format": {kind: answer, args: "--ids-format csv"}, "cast-errors": {kind: answer, args: "--cast-errors null", base: "--on n::int32=k"}, "delimiter": {kind: answer, args: "--delimiter ;"}, "no-header": {kind: answer, args: "--no-header", base: "--on k=1 --ids head.csv"},
+		"key-type": {kind: answer, args: "--key-type int64"}, "encoding": {kind: answer, args: "--encoding latin1"}, "skip-bad": {kind: answer, args: "--skip-bad"},
+		"on": {kind: answer, args: "--on n=k"}, "normalize": {kind: answer, args: "--normalize lower", base: "--on s=k"}, "type": {kind: answer, args: "--type inner"}, "strategy": {kind: how, args: "--strategy lookup", done: true},
+		"filter": {kind: how, args: "--filter one.bjf", done: true}, "fpr": {kind: how, args: "--fpr 0.5", done: true}, "suffix": {kind: answer, args: "--suffix _other", base: "--type inner"},
+		"require-rows": {kind: gate, args: "--require-rows 1"}, "require-ids-matched": {kind: gate, args: "--require-ids-matched 10%"}, "max-kept": {kind: gate, args: "--max-kept 90%"},
+		"temp-dir": {kind: how, args: "--temp-dir .", done: true},
 	}}},
 	"build": {"build --key k", []map[string]flagged{everyVerb, readers, {
 		"exclude": {args: "--exclude b.parquet", in: "log"}, "hive-partitioning": {args: "--hive-partitioning off", in: "log"}, "hive-types": {args: "--hive-types dt:string", in: "log"},
@@ -89,8 +106,8 @@ var identities = map[string]struct {
 	}}},
 	"inputs": {"inputs", []map[string]flagged{everyVerb, readers, {
 		"allow-empty": {args: "--allow-empty", done: true}, "text": {args: "--text", done: true}, "ids-format": {args: "--ids-format lines", base: "--text", in: "one.csv"}, "encoding": {args: "--encoding latin1", base: "--text", in: "one.csv", done: true},
-		"files-from": {args: "--files-from names.txt", done: true},
-		"repeated":   {args: "--repeated", done: true}, "update": {not: "it replaces the list that it names"}, "index": {args: "--index k"}, "index-fpr": {args: "--index-fpr 0.5", base: "--index k"},
+		"files-from": {args: "--files-from names.txt", done: true}, "hive-types": {args: "--hive-types dt:string"},
+		"repeated": {args: "--repeated", done: true}, "update": {not: "it replaces the list that it names"}, "index": {args: "--index k"}, "index-fpr": {args: "--index-fpr 0.5", base: "--index k"},
 		"index-row-groups": {args: "--index-row-groups", base: "--index k"}, "normalize": {args: "--normalize lower", base: "--index s"}, "base": {args: "--base ."},
 	}}},
 }
@@ -117,6 +134,9 @@ func TestFlagsAndIdentity(t *testing.T) {
 				return
 			}
 			t.Run(verb+"/"+name, func(t *testing.T) { checkFlag(t, verb, v.run, known[name]) })
+			if verb == "scan" || verb == "join" {
+				t.Run(verb+"/"+name+"/recipe", func(t *testing.T) { checkKind(t, v.run, known[name]) })
+			}
 			delete(known, name)
 		})
 		for name := range known {
@@ -152,6 +172,109 @@ func checkFlag(t *testing.T, verb, run string, f flagged) {
 	done := code == session.ExitDone && (strings.Contains(all, "already done") || strings.Contains(all, `already_done":true`) || verb == "inputs" && listsOf(t) == before)
 	if code == session.ExitUsage || done != f.done {
 		t.Errorf("%v: exit code %d, done %t, want %t: %s", again, code, done, f.done, all)
+	}
+}
+
+// checkKind compares the recipes of two runs over the same inputs, the second with a flag.
+func checkKind(t *testing.T, run string, f flagged) {
+	if !slices.Contains([]string{answer, layout, which, gate, how}, f.kind) {
+		t.Fatalf("say here what the flag decides, not %q", f.kind)
+	}
+	if f.not != "" {
+		return
+	}
+	flagFiles(t)
+	recipe := func(args []string, out string) string {
+		if !strings.Contains(f.args, "--files-from") || out == "first" {
+			args = append(slices.Clone(args), "log")
+		}
+		if _, said, code := called(t, "", append(args, "-o", out+"/")...); code != session.ExitDone {
+			if f.kind != gate {
+				t.Errorf("%v: exit code %d: %s", args, code, said)
+			}
+			return ""
+		}
+		for _, names := range []string{out + ".bloomjoin", "elsewhere"} {
+			for _, name := range treeOf(t, names) { // any: all of a run have the same
+				if found := recipeIn.FindString(name); found != "" {
+					return found
+				}
+			}
+		}
+		t.Fatalf("%v: no recipe", args)
+		return ""
+	}
+	first := instead(strings.Fields(run), strings.Fields(cmp.Or(f.uses, f.base)))
+	one, other := recipe(first, "first"), recipe(instead(first, strings.Fields(f.args)), "other")
+	if want := f.kind == answer || f.kind == layout; want != (one != other) && other != "" {
+		t.Errorf("%s is declared as %s, and the recipe is %s, and %s with it", f.args, f.kind, one, other)
+	}
+}
+
+// recipeIn matches the digests of a recipe.
+var recipeIn = regexp.MustCompile(`"options": ?"[0-9a-f]+",\s*"ids": ?"[0-9a-f]+"`)
+
+// What the calls of package bloomjoin have written, the command finds done, and they what it has.
+func TestCallsAndCommand(t *testing.T) {
+	flagFiles(t)
+	filter, err := bloomjoin.Load(t.Context(), "one.bjf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := bloomjoin.Load(t.Context(), "two.bjf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []dataset.Match{{Filter: filter}}
+	cased := []dataset.Match{{Filter: filter, IgnoreCase: true}}
+	log, int64s := []string{"log"}, map[string]arrow.DataType{"k": arrow.PrimitiveTypes.Int64}
+	joined := func(opts join.Options, options ...bloomjoin.Option) func(string) error {
+		opts.On = "k"
+		return func(out string) error {
+			r, err := bloomjoin.JoinFiles(t.Context(), []string{"one.csv"}, log, out, opts, options...)
+			if err == nil && r.RowsOut == 0 {
+				t.Errorf("%+v: no rows", opts)
+			}
+			return err
+		}
+	}
+	scanned := func(opts partition.ScanOptions, options ...bloomjoin.Option) func(string) error {
+		return func(out string) error {
+			_, err := bloomjoin.ScanFiles(t.Context(), log, out, opts, options...)
+			return err
+		}
+	}
+	for i, c := range []struct {
+		command string
+		call    func(out string) error
+	}{
+		{"join --on k --ids one.csv", joined(join.Options{})},
+		{"join --on k --ids one.csv --type inner --columns k,log.n --suffix _x", joined(join.Options{Type: join.Inner, Columns: []string{"k", "log.n"}, Suffix: "_x"})},
+		{"join --on k --ids one.csv --type full --where dt>='2024-01-02'", joined(join.Options{Type: join.Full}, bloomjoin.OpenLog(partition.OpenOptions{Where: "dt >= '2024-01-02'"}))},
+		{"join --on k --ids one.csv --hive-types dt:string --columns dt,k --require-rows 1", joined(join.Options{Columns: []string{"dt", "k"}, Require: dataset.Require{Rows: 1}}, bloomjoin.OpenLog(partition.OpenOptions{HiveTypes: "dt:string"}))},
+		{"join --on k --ids one.csv --key-type int64 --ids-format csv --encoding latin1", joined(join.Options{KeepTypes: true}, bloomjoin.OpenIDs(partition.OpenOptions{Types: int64s, TextFormat: dataset.CSV, Encoding: "latin1"}))},
+		{"scan --filter one.bjf", scanned(partition.ScanOptions{Match: one})},
+		{"scan --filter one.bjf --columns dt,k --ignore-case", scanned(partition.ScanOptions{Match: cased, Columns: []string{"dt", "k"}, IgnoreCase: true}, bloomjoin.OpenLog(partition.OpenOptions{IgnoreCase: true}))},
+		{"scan --filter one.bjf --match n=two.bjf --any --int96 ns", scanned(partition.ScanOptions{Match: append(one, dataset.Match{Filter: other, Key: "n"}), Any: true}, bloomjoin.OpenLog(partition.OpenOptions{Int96Nanos: true}))},
+	} {
+		for _, end := range []string{"/", ".parquet"} {
+			ours, theirs := fmt.Sprint("ours", i, end), fmt.Sprint("theirs", i, end)
+			command := append(strings.Fields(c.command), "--json", "log", "-o")
+			if err := c.call(theirs); err != nil {
+				t.Fatalf("%s: %v", c.command, err)
+			}
+			if printed := works(t, "", append(command, theirs)...); !strings.Contains(printed, `already_done":true`) {
+				t.Errorf("%v after the call: %s", command, printed)
+			}
+			works(t, "", append(command, ours)...)
+			before, _ := os.Stat(ours)
+			if err := c.call(ours); err != nil {
+				t.Errorf("the call after %v: %v", command, err)
+			}
+			if after, err := os.Stat(ours); err != nil || !after.ModTime().Equal(before.ModTime()) {
+				t.Errorf("the call after %v has written %s: %v", command, ours, err)
+			}
+		}
 	}
 }
 
@@ -223,6 +346,7 @@ func flagFiles(t *testing.T) {
 	}
 	sourcetest.Put(t, "one.csv", "k\n1\n2\n90\n")
 	sourcetest.Put(t, "two.csv", "k\n1\n90\n")
+	sourcetest.Put(t, "head.csv", "1\n2\n90\n")
 	for _, ids := range []string{"one", "two"} {
 		works(t, "", "build", "--quiet", "--key", "k", "--key-type", "int64", "--kind", "exact", "-o", ids+".bjf", ids+".csv")
 	}

@@ -304,16 +304,13 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
-	layout, err := r.settings(ctx)
-	if err != nil {
+	if err := r.settings(ctx); err != nil {
 		return err
 	}
 	opts.Pinned = r.keep.Pinned
 	if err := r.joinFiles(cmd, o, &opts, open, openLog, args); err != nil {
 		return err
 	}
-	r.out.Result, r.out.Require = source.ResultExact, opts.Require
-	r.whole = opts.Type == joins.Right || opts.Type == joins.Full
 	if len(r.files) > 0 { // before the output is looked at
 		j, err := joins.New(r.ids, r.files, opts)
 		if err != nil {
@@ -321,7 +318,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		}
 		r.sought = soughtByJoin(j, &opts)
 	}
-	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
+	opts.SetRun(ctx, &r.out, o.layout.MissingKey, r.ids, r.all, &open.OpenOptions, &openLog.OpenOptions)
+	if done, err := r.finishedBefore(ctx); done || err != nil {
 		return err
 	}
 	opts.Pieces = r.own
@@ -415,7 +413,6 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *joins.Options
 		return err
 	}
 	left, _, _ := keys.ParsePairs(o.on) // joinOptions has checked it
-	log.IgnoreCase = opts.IgnoreCase
 	if err := r.openLog(cmd, &o.inputs, args, log, []dataset.Match{{Key: keys.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
 		return err
 	}
@@ -485,34 +482,6 @@ func columnsOf(j *joins.Join, opts joins.Options) (names []string) {
 		}
 	}
 	return names
-}
-
-// identity returns the options that identify the run. The answer does not depend
-// on the filter, so the options do not include it.
-func (o *joinFlags) identity(opts joins.Options, layout []string, ids []*source.File, dir bool) []string {
-	words := []string{"join", o.on, o.typ, o.text.KeyType, string(o.text.Open().TextFormat), fmt.Sprint(len(ids), " of the files are IDs")}
-	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
-		rule, _ := keys.ParseRule(opts.Normalize) // it was one
-		words = append(words, "normalize "+rule.Stored())
-	}
-	if o.suffix != defaultSuffix {
-		words = append(words, "suffix "+o.suffix)
-	}
-	if o.text.SkipBad && slices.ContainsFunc(ids, func(f *source.File) bool { return source.IsText(f.Format()) }) {
-		words = append(words, "without bad lines")
-	}
-	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Encoding() != "" }); i >= 0 {
-		words = append(words, "text in "+ids[i].Encoding())
-	}
-	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Fields() != "" }); i >= 0 {
-		words = append(words, "text with "+ids[i].Fields())
-	}
-	if !dir { // of a directory, they are checked over all of its inputs whenever some are added
-		words = append(words, o.require.Identity(opts.Require)...)
-	}
-	words = append(words, o.keys.Identity()...)
-	words = append(words, o.where.Identity()...)
-	return append(words, layout...)
 }
 
 func newJoinReport(rep joins.Report) joinReport {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -45,16 +44,12 @@ type logRun struct {
 	start  time.Time
 	out    output.Destination // unset for plan, and if nothing is written
 	count  bool               // --count
-	sides  []dataset.Match    // the keys of the log
-	where  string             // --where
 	head   *look.Head         // --head
 	shard  dataset.Shard
 	layout *flags.Layout
 	keep   keyscan.Options // rows, columns and schema of the output
 
-	whole   bool       // each row of the output depends on the whole log
-	digests [][32]byte // of the filters of a scan
-	kept    int        // files of the log that are not read, as their outputs are there
+	kept    int // files of the log that are not read, as their outputs are there
 	filters []*filters.Filter
 	// asked and predicted are false-positive rates of the first filter of a scan,
 	// which is closed when the report is made.
@@ -98,13 +93,12 @@ func (r *logRun) closeFilters() error {
 	return errors.Join(each.Slice(r.filters, (*filters.Filter).Close)...)
 }
 
-// settings reads the schema that --schema-from names, and returns the options of
-// the layout that identify the run.
-func (r *logRun) settings(ctx context.Context) ([]string, error) {
+// settings reads the schema that --schema-from names, and checks the layout.
+func (r *logRun) settings(ctx context.Context) error {
 	if err := r.pin(ctx, r.layout, &r.keep, r.out.Name); err != nil {
-		return nil, err
+		return err
 	}
-	return r.layout.Identity(ctx, &r.keep, r.out)
+	return r.layout.NeedDir(ctx, r.out)
 }
 
 // load reads a filter file, which must not be the output.
@@ -136,7 +130,6 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 	if open.Digests = r.out.Name != "" && r.out.Name != "-"; open.Digests { // of what the output is made
 		open.HiveKept = r.out.HiveTypes
 	}
-	r.sides, r.where = sides, open.Where
 	if err == nil && r.list != nil {
 		err = r.openListed(cmd.Context(), inputs.FilesFrom, open)
 	} else if err == nil {
@@ -156,22 +149,6 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 	}
 	r.saySkipped(r.skipped, of)
 	return err
-}
-
-// uses reports whether rows or columns of the output may depend on the type of a column of the log's
-// paths.
-func (r *logRun) uses(column string) bool {
-	names := append(slices.Clone(r.keep.Columns), r.where)
-	for _, m := range r.sides {
-		if names = append(names, m.Key); m.Key == "" {
-			names = append(names, (*filters.Filter)(m.Filter).KeyNames()...)
-		}
-	}
-	between := func(c rune) bool { return c != '_' && c != '-' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
-	words := strings.FieldsFunc(strings.Join(names, " "), between)
-	return r.keep.Pinned != nil || strings.ContainsFunc(column, between) ||
-		slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, column) }) ||
-		len(r.keep.Columns) == 0 && !slices.Contains(source.Mirrored(r.all), column)
 }
 
 // showProgress shows how many rows of the log have been read. It returns the
@@ -213,12 +190,12 @@ func (r *logRun) pieces() []source.Piece {
 // finishedBefore reports whether the same run has written its output before, and
 // if so, reports it. Otherwise it leaves only the files that have to be read: of a
 // directory, those that are new or have changed. An output that may not be replaced is an
-// error. options identify the run, with the inputs.
-func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, error) {
+// error.
+func (r *logRun) finishedBefore(ctx context.Context) (bool, error) {
 	if !r.writes() {
 		return false, r.openOwn(ctx)
 	}
-	err := r.begun(ctx, options)
+	err := r.begun(ctx)
 	if err == nil {
 		return false, r.openOwn(ctx)
 	}
@@ -267,10 +244,9 @@ func (r *logRun) finishEarly(ctx context.Context) error {
 	return r.finish(ctx, nil, -1, dataset.Written{})
 }
 
-// begun identifies the run, and leaves only what has to be read.
-func (r *logRun) begun(ctx context.Context, options []string) error {
-	r.out.Shard = r.shard
-	r.out.Run = &output.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole, Uses: r.uses}
+// begun completes what identifies the run, and leaves only what has to be read.
+func (r *logRun) begun(ctx context.Context) error {
+	r.out.Shard, r.out.Run.List, r.out.Run.Found = r.shard, r.list, r.found
 	for _, s := range r.skipped {
 		if s.file != nil {
 			r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)

@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -212,11 +210,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	c.WatchReader(ctx, r.out.Name)
-	options, err := r.scanFilters(ctx, o, matches)
-	if err != nil {
+	if err := r.scanFilters(ctx, o, matches); err != nil {
 		return err
 	}
-	open.IgnoreCase = o.keys.IgnoreCase
 	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
@@ -229,7 +225,10 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	r.out.Result = scanner.Result()
 	r.sought = soughtByScan(&r.keep)
-	if done, err := r.finishedBefore(ctx, options); done || err != nil {
+	if err := r.out.SetScan(ctx, &r.keep.ScanOptions, o.layout.MissingKey, r.all, &open.OpenOptions); err != nil {
+		return err
+	}
+	if done, err := r.finishedBefore(ctx); done || err != nil {
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
@@ -293,39 +292,25 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
 }
 
-// scanFilters reads the filters, and returns the options that identify the run.
-func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFlag) ([]string, error) {
-	layout, err := r.settings(ctx)
-	if err != nil {
-		return nil, err
+// scanFilters reads the filters.
+func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFlag) error {
+	if err := r.settings(ctx); err != nil {
+		return err
 	}
-	options := append([]string{"scan", fmt.Sprint(o.any)}, slices.Concat(layout, o.keys.Identity(), o.where.Identity())...)
 	budget, err := r.Budget()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	h := sha256.New()
 	for _, m := range flags {
 		f, err := r.load(ctx, m.file, budget)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d, err := f.Digest()
-		if err != nil {
-			return nil, err
-		}
-		h.Write(d[:])
-		r.out.Filter = d
 		r.keep.Match = append(r.keep.Match, dataset.Match{Filter: (*codec.Filter)(f), Key: m.columns, NoMatch: m.none})
-		options = append(options, m.columns, fmt.Sprint(m.none))
-		r.digests = append(r.digests, d)
-	}
-	if len(flags) > 1 {
-		h.Sum(r.out.Filter[:0])
 	}
 	r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
 	o.keys.Match(r.keep.Match)
-	return options, nil
+	return nil
 }
 
 // write scans into the output, or only counts. It closes the filters after the last

@@ -94,11 +94,8 @@ func (o Destination) directory(ctx context.Context) (*publish.Dir, error) {
 		d.Recipe.Options = nonce
 		return d, err
 	}
-	options, before := o.Run.options(false), o.Run.options(true)
+	options := o.Run.options()
 	ids, _, err := o.Run.ids()
-	if before != options {
-		d.Recipe.Before = hex.EncodeToString(before[:])
-	}
 	d.Recipe.Options, d.Recipe.IDs, d.Recipe.Whole = hex.EncodeToString(options[:]), hex.EncodeToString(ids[:]), o.Run.Whole
 	return d, err
 }

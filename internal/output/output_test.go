@@ -94,7 +94,7 @@ func (j job) recipe(t testing.TB) string {
 // options returns the digest of the job's options in hexadecimal.
 func (j job) options(t testing.TB) string {
 	t.Helper()
-	return fmt.Sprintf("%x", j.out.Run.options(false))
+	return fmt.Sprintf("%x", j.out.Run.options())
 }
 
 // digest returns the digest of the job's run in hexadecimal.

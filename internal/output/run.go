@@ -178,7 +178,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*inputs.Input)) error {
 
 // recipe returns the digest of what is done with each file of the log, with which IDs.
 func (r *Run) recipe() (sum [32]byte, known bool, err error) {
-	options := r.options(false)
+	options := r.options()
 	ids, known, err := r.ids()
 	if err != nil || !known {
 		return sum, false, err
@@ -191,17 +191,14 @@ func (r *Run) recipe() (sum [32]byte, known bool, err error) {
 }
 
 // options returns the digest of the options, and of the log's partition columns with the types of
-// those that are used or, as in earlier versions, of all.
-func (r *Run) options(all bool) [32]byte {
+// those that are used.
+func (r *Run) options() [32]byte {
 	d := inputs.NewDigest()
 	for _, o := range r.Options {
 		d.Put([]byte(o))
 	}
 	for _, t := range source.HiveTypes(r.Log) {
-		if !all {
-			t = r.used(t)
-		}
-		d.Put([]byte("partition column " + t))
+		d.Put([]byte("partition column " + r.used(t)))
 	}
 	sum, _ := d.Sum()
 	return sum

@@ -33,7 +33,6 @@ const maxCommitted = 100
 // directory as if one run had written them.
 type Recipe struct {
 	Options string   `json:"options"`          // digest of the options, hexadecimal
-	Before  string   `json:"before,omitempty"` // what earlier versions have in its place
 	IDs     string   `json:"ids"`              // digest of the IDs or filters, hexadecimal
 	Result  string   `json:"result,omitempty"` // what the rows are: candidates or exact
 	Filter  string   `json:"filter,omitempty"` // digest of the filter, hexadecimal
@@ -97,7 +96,7 @@ type File struct {
 func (r *Recipe) same(o *Recipe) bool { return r.sameOptions(o) && r.IDs == o.IDs }
 
 func (r *Recipe) sameOptions(o *Recipe) bool {
-	return r.Options == o.Options || r.Before != o.Before && (r.Options == o.Before || r.Before == o.Options)
+	return r.Options == o.Options
 }
 
 // entry returns the entry of an input, or nil.

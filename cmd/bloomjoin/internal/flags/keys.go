@@ -43,14 +43,3 @@ func (o *Keys) Match(matches []dataset.Match) {
 		matches[i].IgnoreCase, matches[i].NullMisfits = o.IgnoreCase, o.NullMisfits()
 	}
 }
-
-// Identity returns what the flags add to the digest of a run.
-func (o *Keys) Identity() (words []string) {
-	if o.IgnoreCase { // defaults add nothing: digests of older versions stay valid
-		words = append(words, "ignore case")
-	}
-	if o.NullMisfits() {
-		words = append(words, "misfits are NULL")
-	}
-	return words
-}

@@ -2,15 +2,11 @@ package flags
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -108,9 +104,9 @@ func (o *Layout) checkSizes(out *output.Destination) error {
 	return nil
 }
 
-// needDir returns an error if flags for the files of a directory are given for another
+// NeedDir returns an error if flags for the files of a directory are given for another
 // output.
-func (o *Layout) needDir(ctx context.Context, out output.Destination) error {
+func (o *Layout) NeedDir(ctx context.Context, out output.Destination) error {
 	flag := ""
 	switch {
 	case out.TargetSize > 0:
@@ -122,39 +118,4 @@ func (o *Layout) needDir(ctx context.Context, out output.Destination) error {
 		return nil
 	}
 	return Usagef("%s: the output is one file (write to a directory, as -o out/, or leave the flag out)", flag)
-}
-
-// Identity returns what the flags add to the digest of a run.
-func (o *Layout) Identity(ctx context.Context, opts *keyscan.Options, out output.Destination) ([]string, error) {
-	if err := o.needDir(ctx, out); err != nil {
-		return nil, err
-	}
-	mode := opts.Schema
-	switch {
-	case mode == dataset.Strict || mode == dataset.UnionByName:
-	case out.IsDir(ctx):
-		mode = dataset.PerFile
-	default:
-		mode = dataset.Strict
-	}
-	codec, level, _ := strings.Cut(out.Compression, ":")
-	n, _ := strconv.Atoi(level) // 0 if it is not given
-	words := []string{
-		o.Columns, string(mode), o.MissingKey,
-		codec, fmt.Sprint(n), string(out.Kind()),
-	}
-	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
-		words = append(words, "int96 ns")
-	}
-	if out.WriteEmpty {
-		words = append(words, "empty write")
-	}
-	if out.TargetSize > 0 {
-		words = append(words, fmt.Sprint("target file size ", out.TargetSize))
-	}
-	if opts.Pinned == nil {
-		return words, nil
-	}
-	_, footer := (*options.Schema)(opts.Pinned).Of()
-	return append(words, string(footer)), nil
 }

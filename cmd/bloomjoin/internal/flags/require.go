@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -44,15 +43,6 @@ func (o *Require) Conditions(typ joins.Type, out string) (r dataset.Require, err
 		return r, Usagef("-o -: --require-rows, --require-ids-matched and --max-kept are unsupported on standard output, where rows have gone before they are counted (write a file)")
 	}
 	return r, nil
-}
-
-// Identity returns what the conditions add to the digest of a run. A finished run has
-// met them.
-func (o *Require) Identity(r dataset.Require) []string {
-	if r == (dataset.Require{}) { // no condition adds nothing: digests of older versions stay valid
-		return nil
-	}
-	return []string{fmt.Sprintf("require %d rows, %v of the IDs, keep %v", r.Rows, r.IDsMatched, r.MaxKept)}
 }
 
 var percentage = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
