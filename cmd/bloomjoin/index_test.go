@@ -63,7 +63,7 @@ func userLog(t *testing.T, dir string) map[string][]int64 {
 }
 
 // volatile are the parts of manifests that differ from run to run.
-var volatile = regexp.MustCompile(`"(done|staged|identity|identities|started|finished|time)":("[^"]*"|\d+|\{[^}]*\})`)
+var volatile = regexp.MustCompile(`"(done|staged|identity|identities|started|finished|modified|time)":("[^"]*"|\d+|\{[^}]*\})`)
 
 // writtenTo returns the files of an output, and of its manifests without what differs from run
 // to run.
