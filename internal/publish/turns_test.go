@@ -148,8 +148,8 @@ func (w turningWriter) CommitOver(replace bool, over string) (identity string, s
 	return objects.CommitOver(w.Writer, replace, over)
 }
 
-func (s *turning) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
-	w, seal, err := s.Memory.Stage(ctx, name)
+func (s *turning) Stage(ctx context.Context, name, owner string) (storage.Writer, objects.Seal, error) {
+	w, seal, err := s.Memory.Stage(ctx, name, owner)
 	return w, func() (string, string, func() error, error) {
 		if err := s.turn("stage " + name); err != nil {
 			return "", "", nil, err

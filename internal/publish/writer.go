@@ -48,7 +48,8 @@ func (r *Run) NewWriter(targets []Target) *Writer {
 // Create begins a file, one of the targets. The caller passes the result to Add, or
 // aborts it.
 func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error) {
-	file, seal, err := objects.Stage(ctx, w.run.dir.Store, w.run.dir.path(name))
+	d := w.run.dir
+	file, seal, err := objects.Stage(ctx, d.Store, d.path(name), objects.Resolve(d.Store, d.Manifests))
 	if err != nil {
 		return nil, err
 	}
