@@ -161,6 +161,9 @@ func (r *Run) decide(ctx context.Context, l *listing) (nothing bool, err error) 
 	if err == nil {
 		err = d.alone(ctx, l, s)
 	}
+	if err == nil {
+		_, err = l.runs(ctx, keyOf(r.id, r.of()))
+	}
 	if err != nil {
 		return false, err
 	}

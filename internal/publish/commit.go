@@ -103,7 +103,7 @@ func (r *Run) retire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, err := l.runs(ctx)
+	runs, err := l.runs(ctx, "")
 	if err != nil {
 		return err
 	}
