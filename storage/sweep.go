@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"hash/fnv"
 	"io/fs"
 	"math/rand/v2"
@@ -42,9 +43,7 @@ func tmpName(base, tag, ending string) string {
 
 // tagOf returns the digits of an owner, see [local.Stage].
 func tagOf(owner string) string {
-	h := fnv.New32a()
-	h.Write([]byte(owner))
-	return fmt.Sprintf("%08x", h.Sum32())
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(owner)))
 }
 
 // maxStem leaves room in a name for the longest tag: an ID, 16 random digits,
