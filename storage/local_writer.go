@@ -23,11 +23,11 @@ var _ Rester = (*localWriter)(nil)
 // Create implements [Storage]. It makes missing directories. A private file has
 // the mode 0600.
 func (l local) Create(ctx context.Context, name string, o CreateOptions) (Writer, error) {
-	return l.create(ctx, name, tmpEnding, o)
+	return l.create(ctx, name, "", tmpEnding, o)
 }
 
-// create is Create with the ending of the temporary name.
-func (local) create(_ context.Context, name, ending string, o CreateOptions) (Writer, error) {
+// create is Create with a tag and the ending of the temporary name.
+func (local) create(_ context.Context, name, tag, ending string, o CreateOptions) (Writer, error) {
 	if err := isLocal(name); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (local) create(_ context.Context, name, ending string, o CreateOptions) (Wr
 		err := os.MkdirAll(dir, 0o777)
 		if err == nil {
 			var f *os.File
-			if f, err = openMode(filepath.Join(dir, tmpName(base, ending)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
+			if f, err = openMode(filepath.Join(dir, tmpName(base, tag, ending)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
 				return &localWriter{f: f, final: name}, nil
 			}
 		}

@@ -262,7 +262,7 @@ func (m *memory) put(name string, b []byte) (identity string) {
 }
 
 // Stage creates an object without its name. seal returns the token by which Publish finds it.
-func (m *memory) Stage(ctx context.Context, name string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
+func (m *memory) Stage(ctx context.Context, name, _ string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
 	if w, err = m.Create(ctx, name, CreateOptions{}); err != nil {
 		return nil, nil, err
 	}

@@ -12,17 +12,18 @@ import (
 
 // A staged file is whole and durable but does not have its name yet, which another process may give
 // it. It stands beside its final name as _NAME.HOST-PID-START-RANDOM.staged, and that name is its
-// token. A file can be renamed only once, so a token can be published only once. A shell's * copies
+// token. RANDOM begins with a checksum of its owner, the place that has its token: only that one may
+// know that nobody needs the file any more. A file can be renamed only once, so a token can be published only once. A shell's * copies
 // it; readers of tables skip names that begin with "_".
 const (
 	stagedEnding = ".staged"
 	stagedStart  = "_"
 )
 
-// Stage creates a file without its name. seal makes it durable, but for the directory, which
+// Stage creates a file of an owner without its name. seal makes it durable, but for the directory, which
 // settle syncs, and returns the token by which Publish finds it.
-func (l local) Stage(ctx context.Context, name string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
-	w, err = l.create(ctx, name, stagedEnding, CreateOptions{})
+func (l local) Stage(ctx context.Context, name, owner string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
+	w, err = l.create(ctx, name, tagOf(owner), stagedEnding, CreateOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,9 +85,9 @@ func (local) Discard(_ context.Context, name, token string) error {
 	return nil
 }
 
-// SweepStaged is Sweep, and removes the staged files below a directory whose processes have ended
-// on this machine, unless kept, which is asked afterwards, has their token.
-func (l local) SweepStaged(ctx context.Context, dir string, kept func() (map[string]bool, error)) error {
+// SweepStaged is Sweep, and removes an owner's staged files below a directory whose processes have
+// ended on this machine, unless kept, which is asked afterwards, has their token.
+func (l local) SweepStaged(ctx context.Context, dir, owner string, kept func() (map[string]bool, error)) error {
 	if err := isLocal(dir); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (l local) SweepStaged(ctx context.Context, dir string, kept func() (map[str
 	_ = filepath.WalkDir(filepath.Clean(dir)+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && strings.HasSuffix(d.Name(), stagedEnding) {
 			hidden := "." + strings.TrimPrefix(strings.TrimSuffix(d.Name(), stagedEnding), stagedStart) + tmpEnding
-			if _, id, ok := ownerOf(hidden); ok && id.Gone() {
+			if _, id, ok := ownerOf(hidden); ok && id.Gone() && strings.HasPrefix(hidden[strings.LastIndexByte(hidden, '-')+1:], tagOf(owner)) {
 				left = append(left, path)
 			}
 		}

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"hash/fnv"
 	"io/fs"
 	"math/rand/v2"
@@ -26,17 +27,23 @@ const (
 )
 
 // tmpName returns a new temporary name for the file called base. It begins with
-// a dot or an underscore, so readers of the directory do not take it for data.
-func tmpName(base, ending string) string {
+// a dot or an underscore, so readers of the directory do not take it for data. The
+// random digits begin with tag.
+func tmpName(base, tag, ending string) string {
 	start := "."
 	if ending == stagedEnding {
 		start = stagedStart
 	}
-	tag := fmt.Sprintf("%016x", rand.Uint64())
+	tag += fmt.Sprintf("%016x", rand.Uint64())[len(tag):]
 	if id, ok := process.This(); ok {
 		tag = id.String() + "-" + tag
 	}
 	return start + stemOf(base) + "." + tag + ending
+}
+
+// tagOf returns the digits of an owner, see [local.Stage].
+func tagOf(owner string) string {
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(owner)))
 }
 
 // maxStem leaves room in a name for the longest tag: an ID, 16 random digits,

@@ -15,7 +15,7 @@ import (
 
 func TestTmpName(t *testing.T) {
 	for _, base := range []string{"out.parquet", "a.b-c", strings.Repeat("x", 255), strings.Repeat("ü", 127)} {
-		name := tmpName(base, tmpEnding)
+		name := tmpName(base, "", tmpEnding)
 		stem, o, ok := ownerOf(name)
 		this, _ := process.This()
 		if len(name) > maxName || !ok || stem != stemOf(base) || o != this || o.PID != os.Getpid() || o.Gone() || !Marker(name) {
@@ -88,4 +88,39 @@ func TestSweep(t *testing.T) {
 		gone := []string{name("other.parquet", childs), name("out.parquet", recycled), name("out.parquet", childs), "sub/" + name("x.parquet", childs)}
 		equal(t, "of a directory", slices.Sorted(slices.Values(sweep())), slices.Sorted(slices.Values(gone)))
 	}
+}
+
+// A sweep removes staged files only of its owner, and only those that nobody keeps.
+func TestSweepStaged(t *testing.T) {
+	dir := t.TempDir()
+	this, ok := process.This()
+	if !ok {
+		t.Fatal("the system says nothing of processes")
+	}
+	gone := process.ID{Host: this.Host, PID: os.Getpid(), Start: this.Start + 1}
+	staged := func(stem, owner string, o process.ID) string {
+		return fmt.Sprintf("_%s.%s-%s01234567.staged", stem, o, tagOf(owner))
+	}
+	stays := []string{
+		staged("lives", "out.bloomjoin", this), staged("kept", "out.bloomjoin", gone), staged("other", "elsewhere", gone), "sub/" + staged("nested", "out/sub.bloomjoin", gone),
+		"_of." + gone.String() + "-0123456789abcdef.staged",
+	}
+	goes := []string{staged("a", "out.bloomjoin", gone), "dt=1/" + staged("b", "out.bloomjoin", gone)}
+	for _, f := range slices.Concat(stays, goes) {
+		put(t, filepath.Join(dir, f), "")
+	}
+	w, seal, err := local{}.Stage(t.Context(), filepath.Join(dir, "made"), "out.bloomjoin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, _, err := seal()
+	if err != nil || !strings.HasPrefix(token[strings.LastIndexByte(token, '-')+1:], tagOf("out.bloomjoin")) {
+		t.Errorf("%s: %v", token, err)
+	}
+	defer w.Abort()
+	err = local{}.SweepStaged(t.Context(), dir, "out.bloomjoin", func() (map[string]bool, error) { return map[string]bool{stays[1]: true}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "what stays", tree(t, dir), slices.Sorted(slices.Values(append(stays, token))))
 }

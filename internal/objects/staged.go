@@ -22,12 +22,12 @@ import (
 type Seal = func() (token, identity string, settle func() error, err error)
 
 // Stage creates an object without its name, which it gets from Publish. The caller calls Seal or
-// Abort, as of any Writer.
-func Stage(ctx context.Context, s storage.Storage, name string) (w storage.Writer, seal Seal, err error) {
+// Abort, as of any Writer. owner is where the tokens are kept, see SweepStaged.
+func Stage(ctx context.Context, s storage.Storage, name, owner string) (w storage.Writer, seal Seal, err error) {
 	if s, ok := s.(interface {
-		Stage(context.Context, string) (storage.Writer, Seal, error)
+		Stage(ctx context.Context, name, owner string) (storage.Writer, Seal, error)
 	}); ok {
-		return s.Stage(ctx, name)
+		return s.Stage(ctx, name, owner)
 	}
 	token := "_" + path.Base(name) + "." + rand.Text() + ".staged"
 	w, err = s.Create(ctx, beside(name, token), storage.CreateOptions{})
@@ -44,6 +44,11 @@ func Publish(ctx context.Context, s storage.Storage, name, token string) (identi
 		return s.Publish(ctx, name, token)
 	}
 	from := beside(name, token)
+	was, err := s.Stat(ctx, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, err
+	}
+	there := err == nil
 	src, err := s.Open(ctx, storage.Object{Name: from})
 	if err != nil {
 		return "", nil, err
@@ -53,16 +58,20 @@ func Publish(ctx context.Context, s storage.Storage, name, token string) (identi
 		return "", nil, errors.Join(err, src.Close())
 	}
 	_, err = io.Copy(w, io.NewSectionReader(src, 0, src.Object().Size))
-	if errors.Is(err, storage.ErrChanged) { // another process has published it
+	if err == nil {
+		_, settle, err = CommitOver(w, there, was.Identity)
+	}
+	if errors.Is(err, storage.ErrChanged) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) { // another process has published it
 		err = fmt.Errorf("%s: %w", from, fs.ErrNotExist)
 	}
 	if err = errors.Join(err, src.Close()); err != nil {
 		return "", nil, errors.Join(err, w.Abort())
 	}
-	if identity, settle, err = CommitOver(w, true, ""); err != nil {
-		return "", nil, errors.Join(err, w.Abort())
+	if err := Discard(ctx, s, name, token); err != nil {
+		return "", nil, err
 	}
-	return identity, settle, Discard(ctx, s, name, token)
+	was, err = s.Stat(ctx, name) // another process may have copied it once more before
+	return was.Identity, settle, err
 }
 
 // Discard drops a staged object, if it is still there.
@@ -83,13 +92,13 @@ func beside(name, token string) string {
 	return name[:len(name)-len(path.Base(name))] + path.Base(token)
 }
 
-// SweepStaged drops what killed processes have staged below a directory, unless kept has its
-// token. kept is asked after it is known which processes have ended.
-func SweepStaged(ctx context.Context, s storage.Storage, dir string, kept func() (map[string]bool, error)) error {
+// SweepStaged drops what killed processes have staged for an owner below a directory, unless kept
+// has its token. kept is asked after it is known which processes have ended.
+func SweepStaged(ctx context.Context, s storage.Storage, dir, owner string, kept func() (map[string]bool, error)) error {
 	if s, ok := s.(interface {
-		SweepStaged(context.Context, string, func() (map[string]bool, error)) error
+		SweepStaged(ctx context.Context, dir, owner string, kept func() (map[string]bool, error)) error
 	}); ok {
-		return s.SweepStaged(ctx, dir, kept)
+		return s.SweepStaged(ctx, dir, owner, kept)
 	}
 	return nil
 }

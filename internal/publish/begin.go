@@ -7,12 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Run is what a worker has to do in a directory.
@@ -62,6 +64,12 @@ func (d *Dir) runID(in Inputs) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %t %t %s ", d.Recipe.Options, d.Recipe.IDs, d.Force, d.Prune, d.IDsChanged)
 	h.Write(in.Digest[:])
+	for one := range in.Each { // what was named tells which outputs go
+		fmt.Fprintf(h, "%t %q ", one.Found, one.Root)
+		if in.Names != nil { // a list, which is the same for all
+			break
+		}
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -97,7 +105,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 
 // sweep removes what killed processes have left in the directory and beside it.
 func (d *Dir) sweep(ctx context.Context) error {
-	err := objects.SweepStaged(ctx, d.Store, d.Name, func() (map[string]bool, error) {
+	err := objects.SweepStaged(ctx, d.Store, d.Name, objects.Resolve(d.Store, d.Manifests), func() (map[string]bool, error) {
 		l := &listing{dir: d}
 		if err := l.manifests(ctx); err != nil {
 			return nil, err
@@ -161,6 +169,9 @@ func (r *Run) decide(ctx context.Context, l *listing) (nothing bool, err error) 
 	if err == nil {
 		err = d.alone(ctx, l, s)
 	}
+	if err == nil {
+		_, err = l.runs(ctx, keyOf(r.id, r.of()))
+	}
 	if err != nil {
 		return false, err
 	}
@@ -197,7 +208,7 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 			return false, cmp.Or(err, errLost)
 		}
 		if r.dir.dead(s, r.planned(task)) {
-			return false, cmp.Or(r.drop(ctx, l), errLost)
+			return false, cmp.Or(r.dir.removeManifest(ctx, planName(r.id, r.of())), errLost)
 		}
 		r.task, planned = task, task.brief().Digest
 	}
@@ -217,12 +228,18 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 		if errors.Is(err, errLost) {
 			return false, err
 		}
-		gone := errors.Is(err, fault.ErrMismatch) // what it has staged
-		if gone || r.dir.dead(s, part) || r.of() > 1 && part.Task.Digest != planned {
-			return false, cmp.Or(l.dropPart(ctx, p), errLost)
+		if r.of() == 1 {
+			now := r.task
+			now.Generation = part.Task.Generation
+			planned = now.brief().Digest
 		}
-		if err != nil {
+		switch gone := errors.Is(err, fault.ErrMismatch); { // what it has staged
+		case gone || r.dir.dead(s, part):
+			return false, cmp.Or(l.dropPart(ctx, p), errLost)
+		case err != nil:
 			return false, err
+		case part.Task.Digest != planned: // another process may be about to commit it
+			return false, cmp.Or(r.dir.removeObject(ctx, r.dir.listed(p)), errLost)
 		}
 	}
 	return own, nil
@@ -234,13 +251,19 @@ func (d *Dir) dead(s *State, p *Part) bool {
 	return late || s.committed(p) || p.Version == version-1
 }
 
-// drop removes the plan of this run and its parts, with what they have staged.
+// drop removes the plan of this run and its parts, with what they have staged, but not the parts of
+// an attempt that began later.
 func (r *Run) drop(ctx context.Context, l *listing) error {
 	for _, p := range l.parts {
-		if r.has(p) {
-			if err := l.dropPart(ctx, p); err != nil {
-				return err
-			}
+		if !r.has(p) {
+			continue
+		}
+		part, err := l.load(ctx, p)
+		if err == nil && part != nil && r.dir.agree(r.part(), part) == nil {
+			err = l.dropPart(ctx, p)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return r.dir.removeManifest(ctx, planName(r.id, r.of()))
@@ -252,7 +275,11 @@ func (l *listing) dropPart(ctx context.Context, p *partName) error {
 	if err != nil || part == nil {
 		return err
 	}
-	if err := l.dir.removePart(ctx, p); err != nil {
+	err = l.dir.Store.Delete(ctx, l.dir.listed(p))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storage.ErrChanged) {
+		return nil // another process has done so, and there may be another part
+	}
+	if err != nil {
 		return err
 	}
 	for _, f := range part.Files {

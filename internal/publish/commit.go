@@ -38,7 +38,7 @@ func pause(ctx context.Context, try int) error {
 
 // commitIfComplete commits the run if the parts of all of its workers are there, and then sees to
 // the markers. noSuccessReason says why there is no _SUCCESS, unless that is because this run waits
-// for other workers.
+// for other workers. An output of this run that is damaged is an error.
 func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err error) {
 	d := r.dir
 	l := &listing{dir: d}
@@ -61,7 +61,16 @@ func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err
 			return "", err
 		}
 	}
-	return d.mark(ctx)
+	noSuccessReason, err = d.mark(ctx)
+	if err != nil || len(d.damaged) == 0 {
+		return noSuccessReason, err
+	}
+	for input := range r.in.names() {
+		if what := cmp.Or(d.damaged[input], d.damaged[""]); what != "" {
+			return "", cause.Mark(cause.Workers, fmt.Errorf("%s: %s (run again, which writes it anew)%w", d.Name, what, quiet.Error{Err: storage.ErrAgain}))
+		}
+	}
+	return noSuccessReason, nil
 }
 
 // commitParts commits the run, unless another worker has done so since the parts were listed.
@@ -106,7 +115,7 @@ func (r *Run) retire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, err := l.runs(ctx)
+	runs, err := l.runs(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -279,11 +288,7 @@ func (d *Dir) swap(ctx context.Context, l *listing, u *mergedParts, run *Run) er
 		return err
 	}
 	l.known, l.newest, l.settled = next, next.Generation, false
-	gone, err := d.publish(ctx, l, next)
-	if err == nil && gone != "" {
-		err = cause.Mark(cause.Workers, fmt.Errorf("%s: %s is missing: what a worker has staged for it is gone (run again, which writes it anew)%w", d.Name, gone, quiet.Error{Err: storage.ErrAgain}))
-	}
-	return err
+	return d.publish(ctx, l, next)
 }
 
 // current returns an error if another run has committed outputs of the same inputs since this one
@@ -478,7 +483,7 @@ func (d *Dir) forget(ctx context.Context, parts []*Part) error {
 		case slices.ContainsFunc(part.Files, func(f File) bool { return !staged[f.Staged] }): // of another attempt
 			err = l.dropPart(ctx, p)
 		default:
-			err = d.removePart(ctx, p)
+			err = d.removeObject(ctx, d.listed(p))
 		}
 		if err != nil {
 			return err

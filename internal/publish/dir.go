@@ -53,7 +53,8 @@ type Dir struct {
 	// Rows returns the number of rows of a file, as the file itself says.
 	Rows func(ctx context.Context, name string) (int64, error)
 
-	sums sync.Map // checksums that were computed, by name and identity
+	sums    sync.Map          // checksums that were computed, by name and identity
+	damaged map[string]string // inputs, and what is wrong with their outputs, as incomplete has found it
 }
 
 // Success is the name of the file that marks a complete directory.

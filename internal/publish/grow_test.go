@@ -227,8 +227,8 @@ func (w mortalWriter) CommitOver(replace bool, over string) (identity string, se
 	return objects.CommitOver(w.Writer, replace, over)
 }
 
-func (m mortal) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
-	w, seal, err := m.Memory.Stage(ctx, name)
+func (m mortal) Stage(ctx context.Context, name, owner string) (storage.Writer, objects.Seal, error) {
+	w, seal, err := m.Memory.Stage(ctx, name, owner)
 	return w, func() (string, string, func() error, error) {
 		if err := m.dies(); err != nil {
 			return "", "", nil, err

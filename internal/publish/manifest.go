@@ -420,9 +420,9 @@ func (d *Dir) remove(ctx context.Context, name string) error {
 	return d.removeObject(ctx, storage.Object{Name: d.path(name)})
 }
 
-// removePart deletes a part as it was listed, if it is there.
-func (d *Dir) removePart(ctx context.Context, p *partName) error {
-	return d.removeObject(ctx, storage.Object{Name: d.manifest(p.name), Identity: p.identity})
+// listed returns a part as it was listed.
+func (d *Dir) listed(p *partName) storage.Object {
+	return storage.Object{Name: d.manifest(p.name), Identity: p.identity}
 }
 
 // removeManifest deletes a file of the directory of manifests, if it is there.

@@ -123,6 +123,7 @@ func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
 // incomplete returns what is wrong with the first file that is not as the state says, or
 // that is an output without being in the state. Their partitions are added to busy.
 func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[string]bool) (wrong string, err error) {
+	d.damaged = map[string]string{}
 	for i := range s.Files {
 		f := &s.Files[i]
 		trouble, err := d.trouble(ctx, l, f)
@@ -131,7 +132,11 @@ func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[str
 		}
 		if trouble != "" {
 			busy[partitionOf(f.Name)] = true
-			wrong = cmp.Or(wrong, f.Name+" is "+trouble)
+			what := f.Name + " is " + trouble
+			wrong = cmp.Or(wrong, what)
+			for _, input := range f.Inputs {
+				d.damaged[input] = what
+			}
 		}
 	}
 	for _, name := range l.data() {

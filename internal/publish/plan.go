@@ -93,10 +93,14 @@ func (r *Run) planned(t Task) *Part {
 }
 
 // runs returns what each run does that has begun and is not committed, by the key of its parts: of
-// several workers what the plan says, else the part.
-func (l *listing) runs(ctx context.Context) (map[string]*Part, error) {
+// several workers what the plan says, else the part. With a key it leaves that run out, and reads one
+// part of each other one: this program can read them all, or none.
+func (l *listing) runs(ctx context.Context, but string) (map[string]*Part, error) {
 	all := map[string]*Part{}
 	for _, p := range l.parts {
+		if but != "" && (p.key() == but || all[p.key()] != nil) {
+			continue
+		}
 		part, err := l.load(ctx, p)
 		if err != nil {
 			return nil, err
@@ -106,6 +110,10 @@ func (l *listing) runs(ctx context.Context) (map[string]*Part, error) {
 		}
 	}
 	for _, name := range l.plans {
+		key := strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")
+		if key == but {
+			continue
+		}
 		p := plan{}
 		at := l.dir.manifest(name)
 		_, err := l.dir.readJSON(ctx, at, &p, func() int { return p.Version })
@@ -119,7 +127,6 @@ func (l *listing) runs(ctx context.Context) (map[string]*Part, error) {
 		if err != nil {
 			return nil, faults.Corrupt(fault.At{File: at}, "the names of its inputs: %v", err).WithHint(hint)
 		}
-		key := strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")
 		part := &Part{Task: p.Task.named(UnescapeName)}
 		if one := all[key]; one != nil {
 			part.Run, part.Of, part.Recipe = one.Run, one.Of, one.Recipe
@@ -137,7 +144,7 @@ func (l *listing) dropPlans(ctx context.Context, s *State) error {
 	if len(l.plans) == 0 {
 		return nil
 	}
-	runs, err := l.runs(ctx)
+	runs, err := l.runs(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (d *Dir) settled(ctx context.Context) (*listing, error) {
 		if err != nil || !s.pending() {
 			return l, err
 		}
-		if _, err := d.publish(ctx, l, s); err != nil {
+		if err := d.publish(ctx, l, s); err != nil {
 			return nil, err
 		}
 		// The other process may have written _SUCCESS before this one has removed it.
@@ -42,22 +42,22 @@ func (d *Dir) settled(ctx context.Context) (*listing, error) {
 }
 
 // publish gives the staged files of a state their names, and removes files that it has no place
-// for. Several processes may do so at once, and again: a staged file is published only once. gone
-// is the first file that is neither staged nor published; a later run makes it again.
-func (d *Dir) publish(ctx context.Context, l *listing, s *State) (gone string, err error) {
+// for. Several processes may do so at once, and again: a staged file is published only once. One
+// that is neither staged nor published has no identity then; a later run makes it again.
+func (d *Dir) publish(ctx context.Context, l *listing, s *State) error {
 	if err := d.unmark(ctx, l, s); err != nil {
-		return "", err
+		return err
 	}
 	// First, so that nobody sees two outputs of an input whose output got another name.
 	if err := d.clear(ctx, l, s); err != nil {
-		return "", err
+		return err
 	}
 	p := publishing{dir: d, identities: map[string]string{}, settle: map[string]func() error{}}
 	p.waiting.SetLimit(cmp.Or(d.AtOnce, requestsAtOnce))
 	for i := range s.Files {
 		if f := &s.Files[i]; f.Staged != "" {
 			if err := l.way(f.Name); err != nil {
-				return "", errors.Join(fmt.Errorf("%s: %w: %w, where an output belongs (remove it)", d.Name, ErrExists, err), p.waiting.Wait())
+				return errors.Join(fmt.Errorf("%s: %w: %w, where an output belongs (remove it)", d.Name, ErrExists, err), p.waiting.Wait())
 			}
 			p.waiting.Go(func() error { return p.file(ctx, f) })
 			if d.AtOnce == 1 {
@@ -66,21 +66,19 @@ func (d *Dir) publish(ctx context.Context, l *listing, s *State) (gone string, e
 		}
 	}
 	if err := p.waiting.Wait(); err != nil {
-		return "", err
+		return err
 	}
 	for _, settle := range p.settle {
 		if err := settle(); err != nil {
-			return "", err
+			return err
 		}
 	}
 	done := published{Version: version, Identities: p.identities}
-	switch err := d.writeJSON(ctx, settledName(s.Generation), done, false); {
-	case errors.Is(err, fs.ErrExist): // of another process, after which the files may be those of a later state
-		return "", nil
-	case err != nil:
-		return "", err
+	err := d.writeJSON(ctx, settledName(s.Generation), done, false)
+	if errors.Is(err, fs.ErrExist) { // of another process, after which the files may be those of a later state
+		return nil
 	}
-	return p.gone, nil
+	return err
 }
 
 // requestsAtOnce is how many requests an object store is asked at the same time.
@@ -90,26 +88,26 @@ const requestsAtOnce = 64
 type publishing struct {
 	dir        *Dir
 	waiting    errgroup.Group // for the disk or the store
-	mu         sync.Mutex     // for the next three
+	mu         sync.Mutex     // for the next two
 	identities map[string]string
 	settle     map[string]func() error // what makes the names in each directory durable
-	gone       string
 }
 
 // file publishes one file. If it was published before, its content shows it.
 func (p *publishing) file(ctx context.Context, f *File) error {
 	d, name := p.dir, p.dir.path(f.Name)
 	identity, settle, err := objects.Publish(ctx, d.Store, name, f.Staged)
-	gone := false
 	if errors.Is(err, fs.ErrNotExist) {
 		var now storage.Object
 		now, err = d.Store.Stat(ctx, name)
 		if err == nil {
 			var why string
 			why, err = d.trouble(ctx, &listing{dir: d, objects: map[string]storage.Object{f.Name: now}}, f)
-			gone, identity = why != "", now.Identity
+			if why == "" {
+				identity = now.Identity
+			}
 		} else if errors.Is(err, fs.ErrNotExist) {
-			gone, err = true, nil
+			err = nil
 		}
 	}
 	if err != nil {
@@ -117,10 +115,6 @@ func (p *publishing) file(ctx context.Context, f *File) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if gone {
-		p.gone = cmp.Or(p.gone, f.Name)
-		identity = ""
-	}
 	p.identities[EscapeName(f.Name)] = identity
 	if settle != nil {
 		p.settle[path.Dir(f.Name)] = settle

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -26,24 +27,36 @@ import (
 type turns struct {
 	random *rand.Rand
 	asked  chan int // a worker has a request, or has ended
-	grants []chan bool
+	grants []chan fate
 	ended  []bool
 	log    []string
 	states []*State // that were written
+	*walk           // nil: nothing but requests happens
 }
+
+// fate is what becomes of a request.
+type fate uint8
+
+const (
+	goes       fate = iota
+	killed          // with all later ones of the worker
+	halted          // with all later ones that have its context
+	unanswered      // the worker goes on
+	repeated        // it takes effect now, and may do so again later
+)
 
 // take runs workers until all have ended. Each gets the storage by which it takes turns.
 // dies says after how many requests a worker is killed; negative: never.
 func (u *turns) take(s *teststore.Memory, dies []int, workers ...func(storage.Storage)) {
 	u.asked, u.ended = make(chan int), make([]bool, len(workers))
-	u.grants = make([]chan bool, len(workers))
+	u.grants = make([]chan fate, len(workers))
 	for i := range workers {
-		u.grants[i] = make(chan bool)
+		u.grants[i] = make(chan fate)
 	}
 	for i, work := range workers {
 		go func() {
 			<-u.grants[i]
-			work(&turning{Memory: s, turns: u, worker: i})
+			work(&turning{Memory: s, turns: u, worker: i, stop: func() {}})
 			u.ended[i] = true
 			u.asked <- i
 		}()
@@ -60,11 +73,14 @@ func (u *turns) take(s *teststore.Memory, dies []int, workers ...func(storage.St
 			k = i
 		}
 		current = waiting[k]
-		dies[current]--
-		u.grants[current] <- dies[current] != -1
-		if dies[current] == -1 {
-			dies[current] = 0 // it stays dead
+		f := goes
+		if u.walk != nil {
+			f = u.next(current)
 		}
+		if dies[current]--; dies[current] == -1 {
+			dies[current], f = 0, killed // it stays dead
+		}
+		u.grants[current] <- f
 		if <-u.asked; u.ended[current] {
 			waiting = slices.Delete(waiting, k, k+1)
 		}
@@ -76,100 +92,134 @@ type turning struct {
 	*teststore.Memory
 	turns  *turns
 	worker int
+	stop   context.CancelFunc
 }
 
-func (s *turning) turn(what string) error {
-	s.turns.asked <- s.worker
-	if !<-s.turns.grants[s.worker] {
-		s.turns.log = append(s.turns.log, fmt.Sprintf("%d is killed before %s", s.worker, what))
+// errUnanswered is what a worker gets whose request may have taken effect.
+var errUnanswered = fmt.Errorf("no answer (try again)%w", quiet.Error{Err: storage.ErrAgain})
+
+// turn makes a request. write is nil if it only reads.
+func (s *turning) turn(ctx context.Context, what string, write func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	u := s.turns
+	u.asked <- s.worker
+	f := <-u.grants[s.worker]
+	u.log = append(u.log, fmt.Sprintf("%d: %s%s", s.worker, what, [...]string{"", ": it is killed", ": it is stopped", ": no answer", ", and later again"}[f]))
+	if f == killed && u.walk == nil {
 		return errKilled
 	}
-	s.turns.log = append(s.turns.log, fmt.Sprintf("%d: %s", s.worker, what))
-	return nil
+	var err error
+	if u.walk != nil {
+		err = u.request(s, what, f, write)
+	} else if write != nil {
+		err = write()
+	}
+	switch f {
+	case killed:
+		return errKilled
+	case halted:
+		s.stop()
+		return context.Canceled
+	case unanswered:
+		return errUnanswered
+	}
+	return err
 }
 
 func (s *turning) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
-	if err := s.turn("list " + dir); err != nil {
+	if err := s.turn(ctx, "list "+dir, nil); err != nil {
 		return nil, err
 	}
 	return s.Memory.Tree(ctx, dir)
 }
 
 func (s *turning) Stat(ctx context.Context, name string) (storage.Object, error) {
-	if err := s.turn("stat " + name); err != nil {
+	if err := s.turn(ctx, "stat "+name, nil); err != nil {
 		return storage.Object{}, err
 	}
 	return s.Memory.Stat(ctx, name)
 }
 
 func (s *turning) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
-	if err := s.turn("open " + o.Name); err != nil {
+	if err := s.turn(ctx, "open "+o.Name, nil); err != nil {
 		return nil, err
 	}
 	return s.Memory.Open(ctx, o)
 }
 
 func (s *turning) Delete(ctx context.Context, o storage.Object) error {
-	if err := s.turn("delete " + o.Name); err != nil {
-		return err
-	}
-	return s.Memory.Delete(ctx, o)
+	return s.turn(ctx, "delete "+o.Name, func() error { return s.Memory.Delete(ctx, o) })
 }
 
 func (s *turning) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
 	w, err := s.Memory.Create(ctx, name, o)
-	return turningWriter{w, s, name}, err
+	return &turningWriter{Writer: w, ctx: ctx, of: s, name: name}, err
 }
 
 type turningWriter struct {
 	storage.Writer
-	of   *turning
-	name string
+	ctx   context.Context
+	of    *turning
+	name  string
+	bytes []byte
 }
 
-func (w turningWriter) Commit(replace bool) error {
-	if err := w.of.turn(fmt.Sprintf("write %s %t", w.name, replace)); err != nil {
-		return err
-	}
-	err := w.Writer.Commit(replace)
-	if n := generationOf(path.Base(w.name)); err == nil && n > 0 && path.Base(w.name) == stateName(n) {
-		b, _ := w.of.Get(w.name)
-		state := &State{}
-		err = json.Unmarshal(b, state)
-		w.of.turns.states = append(w.of.turns.states, state)
-	}
+func (w *turningWriter) Write(p []byte) (int, error) {
+	w.bytes = append(w.bytes, p...)
+	return w.Writer.Write(p)
+}
+
+func (w *turningWriter) Commit(replace bool) error {
+	_, _, err := w.CommitOver(replace, "")
 	return err
 }
 
-func (w turningWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
-	if err := w.of.turn(fmt.Sprintf("write %s %t %s", w.name, replace, over)); err != nil {
-		return "", nil, err
-	}
-	return objects.CommitOver(w.Writer, replace, over)
+func (w *turningWriter) CommitOver(replace bool, over string) (identity string, settle func() error, err error) {
+	err = w.of.turn(w.ctx, fmt.Sprintf("write %s %t %s", w.name, replace, over), func() (err error) {
+		// Not w.Writer, which the worker may have aborted.
+		now, err := w.of.Memory.Create(context.Background(), w.name, storage.CreateOptions{})
+		if err == nil {
+			_, err = now.Write(w.bytes)
+		}
+		if err != nil {
+			return err
+		}
+		if identity, settle, err = objects.CommitOver(now, replace, over); err != nil {
+			return err
+		}
+		if n := generationOf(path.Base(w.name)); n > 0 && path.Base(w.name) == stateName(n) {
+			state := &State{}
+			err = json.Unmarshal(w.bytes, state)
+			w.of.turns.states = append(w.of.turns.states, state)
+		}
+		return err
+	})
+	return identity, settle, err
 }
 
-func (s *turning) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
-	w, seal, err := s.Memory.Stage(ctx, name)
-	return w, func() (string, string, func() error, error) {
-		if err := s.turn("stage " + name); err != nil {
-			return "", "", nil, err
-		}
-		return seal()
+func (s *turning) Stage(ctx context.Context, name, owner string) (storage.Writer, objects.Seal, error) {
+	w, seal, err := s.Memory.Stage(ctx, name, owner)
+	return w, func() (token, identity string, settle func() error, err error) {
+		err = s.turn(ctx, "stage "+name, func() error {
+			token, identity, settle, err = seal()
+			return err
+		})
+		return token, identity, settle, err
 	}, err
 }
 
-func (s *turning) Publish(ctx context.Context, name, token string) (string, func() error, error) {
-	if err := s.turn("publish " + name + " " + token); err != nil {
-		return "", nil, err
-	}
-	return s.Memory.Publish(ctx, name, token)
+func (s *turning) Publish(ctx context.Context, name, token string) (identity string, settle func() error, err error) {
+	err = s.turn(ctx, "publish "+name+" "+token, func() (err error) {
+		identity, settle, err = s.Memory.Publish(context.Background(), name, token)
+		return err
+	})
+	return identity, settle, err
 }
 
 func (s *turning) Discard(ctx context.Context, name, token string) error {
-	if err := s.turn("discard " + name + " " + token); err != nil {
-		return err
-	}
-	return s.Memory.Discard(ctx, name, token)
+	return s.turn(ctx, "discard "+name+" "+token, func() error { return s.Memory.Discard(ctx, name, token) })
 }
 
 // story returns the requests that were made, for a failure.

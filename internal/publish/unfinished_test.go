@@ -194,6 +194,14 @@ func TestVersion4(t *testing.T) {
 		if _, err := newRunner(s, nil).Complete(t.Context(), nil); !errors.Is(err, fault.ErrUnsupported) {
 			t.Errorf("no commit %t: %v", noCommit, err)
 		}
+		for _, of := range []uint32{1, 2} { // other runs, with the part beside them
+			other := newRunner(s, with(map[string]string{"flat": "F"}))
+			other.Of = of
+			before := manifests(s)
+			if did, _, _, err := other.do(t.Context()); !errors.Is(err, fault.ErrUnsupported) || len(did) > 0 || manifests(s) != before {
+				t.Errorf("no commit %t, beside it: read %q, %v; %s", noCommit, did, err, manifests(s))
+			}
+		}
 		r := newRunner(s, month)
 		r.Force = true
 		if did, _, _, err := r.do(t.Context()); err != nil || len(did) != len(month) {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -27,6 +28,8 @@ type runner struct {
 	shares map[string][]string // inputs by the file that they share, or "+" and anything; others have one of their own
 	places map[string]string   // of inputs; others are at a place of their name
 	roots  []string            // directories that were listed; nil: the base
+	ending string              // of the names of outputs; empty: .out
+	now    map[string]string   // the inputs as they are; nil: as log
 }
 
 // placeOf returns where an input is.
@@ -114,7 +117,7 @@ func (r *runner) fileOf(input string) string {
 			return name
 		}
 	}
-	return input + ".out"
+	return input + cmp.Or(r.ending, ".out")
 }
 
 // do runs. did are the inputs that were read by this worker.
@@ -153,6 +156,9 @@ func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string
 		content := r.Mark() + "|"
 		for _, input := range byFile[t.Name] {
 			c := r.log[input]
+			if r.now != nil && r.now[input] != c {
+				return did, run, nil, fmt.Errorf("%s: %w (run again)", input, storage.ErrChanged)
+			}
 			content += c
 			n := int64(len(c))
 			entries = append(entries, Entry{Input: input, Place: r.placeOf(input), Size: n, Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1, Hi: 1,

@@ -48,7 +48,8 @@ func (r *Run) NewWriter(targets []Target) *Writer {
 // Create begins a file, one of the targets. The caller passes the result to Add, or
 // aborts it.
 func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error) {
-	file, seal, err := objects.Stage(ctx, w.run.dir.Store, w.run.dir.path(name))
+	d := w.run.dir
+	file, seal, err := objects.Stage(ctx, d.Store, d.path(name), objects.Resolve(d.Store, d.Manifests))
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +141,11 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int
 // undo drops what a run has staged that could not be committed and has no other workers, or does not
 // meet its requirements, or that another run was faster than.
 func (r *Run) undo(ctx context.Context, failed error) error {
+	unmet := errors.Is(failed, ErrRequire)
 	switch {
-	case r.swapped:
+	case r.swapped, !unmet && !errors.Is(failed, ErrExists): // others may be about to commit it
 		return nil
-	case r.of() > 1 && !errors.Is(failed, ErrRequire):
-		if !errors.Is(failed, ErrExists) {
-			return nil
-		}
+	case r.of() > 1 && !unmet:
 		_, err := r.dir.mark(ctx)
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 type Memory struct{ storage.Storage }
 
 // Stage implements [objects.Stage].
-func (m *Memory) Stage(ctx context.Context, name string) (storage.Writer, objects.Seal, error) {
-	return objects.Stage(ctx, m.Storage, name)
+func (m *Memory) Stage(ctx context.Context, name, owner string) (storage.Writer, objects.Seal, error) {
+	return objects.Stage(ctx, m.Storage, name, owner)
 }
 
 // Publish implements [objects.Publish].

@@ -122,7 +122,7 @@ func stageAll(t *testing.T, s *store, at string) {
 		name := fmt.Sprint(at, "x/", size)
 		stage := func(b byte) (body []byte, token string) {
 			t.Helper()
-			w, seal, err := objects.Stage(t.Context(), s, name)
+			w, seal, err := objects.Stage(t.Context(), s, name, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -81,14 +81,14 @@ func (u *s3Upload) token(t *stagedToken) {
 func (u *azureUpload) token(t *stagedToken) { t.Blocks = u.parts }
 
 // Stage creates an object without its name. seal returns the token by which Publish finds it.
-func (s *store) Stage(ctx context.Context, given string) (w storage.Writer, seal func() (token, identity string, settle func() error, err error), err error) {
+func (s *store) Stage(ctx context.Context, given, owner string) (w storage.Writer, seal func() (token, identity string, settle func() error, err error), err error) {
 	stopped.Needs(ctx, "Store.Stage")
 	n, b, err := s.writable(ctx, given)
 	if err != nil {
 		return nil, nil, err
 	}
 	if n.local {
-		return objects.Stage(ctx, s.opts.Local, n.key)
+		return objects.Stage(ctx, s.opts.Local, n.key, owner)
 	}
 	of := b.writer(ctx, n.key)
 	if _, ok := b.sink.(resumer); !ok {
@@ -205,15 +205,15 @@ func (s *store) Discard(ctx context.Context, given, token string) error {
 }
 
 // SweepStaged drops what killed processes have staged below a directory, unless kept, which is
-// asked afterwards, has the token: in S3, uploads that are a day old. Google's hidden objects stay.
-func (s *store) SweepStaged(ctx context.Context, given string, kept func() (map[string]bool, error)) error {
+// asked afterwards, has the token: in S3, uploads that are a week old. Google's hidden objects stay.
+func (s *store) SweepStaged(ctx context.Context, given, owner string, kept func() (map[string]bool, error)) error {
 	stopped.Needs(ctx, "Store.SweepStaged")
 	n, b, err := s.writable(ctx, strings.TrimRight(given, "/")+"/x")
 	switch {
 	case err != nil:
 		return err
 	case n.local:
-		return objects.SweepStaged(ctx, s.opts.Local, given, kept)
+		return objects.SweepStaged(ctx, s.opts.Local, given, owner, kept)
 	}
 	k, ok := b.sink.(*s3Sink)
 	if !ok {

@@ -15,12 +15,12 @@ import (
 )
 
 // oldUpload is the age from which an unfinished upload counts as abandoned, even if it is
-// not recorded.
-const oldUpload = 24 * time.Hour
+// not recorded. Parts of runs over other directories may have it, so it is as long as Azure waits.
+const oldUpload = 7 * 24 * time.Hour
 
 // Sweep implements [storage.Sweeper]. In S3 it drops unfinished uploads of the
 // object, or of what is below the directory: those of processes of this
-// machine that have ended, and those older than a day. Google and Azure drop
+// machine that have ended, and those older than a week. Google and Azure drop
 // such uploads themselves after a week. Uploads that cannot be listed or dropped stay.
 func (s *store) Sweep(ctx context.Context, given string) error {
 	stopped.Needs(ctx, "Store.Sweep")

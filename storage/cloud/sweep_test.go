@@ -100,7 +100,7 @@ func TestSweepUploads(t *testing.T) {
 	if got := recorded(t); len(got) != 1 {
 		t.Errorf("recorded: %q", got)
 	}
-	// An upload that is not recorded is dropped when it is a day old.
+	// An upload that is not recorded is dropped when it is a week old.
 	kill(processes[3])
 	for _, name := range recorded(t) {
 		if err := os.Remove(name); err != nil {
@@ -110,12 +110,12 @@ func TestSweepUploads(t *testing.T) {
 	if got := sweep(""); !slices.Equal(got, keys[3:]) {
 		t.Errorf("without a record: %q, want %q", got, keys[3:])
 	}
-	age(t, g.Dir, 25*time.Hour)
+	age(t, g.Dir, 8*24*time.Hour)
 	if got := sweep("oth"); !slices.Equal(got, keys[3:]) {
 		t.Errorf("another object's: %q, want %q", got, keys[3:])
 	}
 	if got := sweep("other"); len(got) > 0 {
-		t.Errorf("a day later: %q is left", got)
+		t.Errorf("a week later: %q is left", got)
 	}
 }
 
