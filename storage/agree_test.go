@@ -154,7 +154,7 @@ func TestListsAgree(t *testing.T) {
 		"log/*", "log/*.csv", "log/*.parquet", "log/*/", "log/dt=*", "log/dt=*/*.parquet", "log/dt=[12]", "log/dt=[!1]/*", "*/a.parquet", "log/??.csv", "log/.h*", "log/_*",
 		"log/{a,b}.csv", "log/{a,b}.*", "{log,other}/a.parquet", "{log/dt=1,other}", "log/[x].csv", "log/\\[x\\].csv",
 		"log/**", "log/**/*.parquet", "log/**/x/*", "**/a.parquet", "log/dt=*/**", "l*/**/c.parquet", "marks/**", "log/**/",
-		"o", "o/*", "o/**", "./o", "o//a", "o/a.csv/", "./log/*.csv", "", "{log/a.parquet/x,other}/**",
+		"ma*", "m*/", "{marks,log}", "{marks/,log/dt=1/}", "o", "o/*", "o/**", "./o", "o//a", "o/a.csv/", "./log/*.csv", "", "{log/a.parquet/x,other}/**",
 		"_na*/*", "_named/*", "log/*.bloomjoin/*", "nowhere/*", "log/[", "log/*/*/*",
 		"delta", "delta/dt=1", "delta/*", "delta/dt=*", "delta/dt=1/*", "d*", "hudi", "ice", "ice/data", "nested", "nested/*", "nested/delta", "nested/**", "delta/**",
 		"delta/dt=1/*.parquet", "delta/dt=1/a.parquet", "delta/dt=*/*.parquet", "hudi/a.parquet", "hudi/*.parquet", "ice/data/", "ice/data/*.parquet", "ice/data/a.parquet", "ice/**/*.parquet", "nested/delta/a", "nested/b", "i*/data", "*/data/*",

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -52,22 +53,24 @@ func list(ctx context.Context, in finder, name string) (objects []Object, manife
 	if err := glob.Check(in.slashes(clean(name))); err != nil {
 		return nil, nil, fmt.Errorf("pattern %s: %w", name, err)
 	}
+	var empty error
 	for _, p := range glob.Alternatives(in.slashes(name)) {
 		find := beside
 		if p = in.slashes(clean(p)); glob.Deep(p) {
 			find = below
 		}
 		found, seen, err := find(ctx, in, p)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrNoFiles) {
 			return nil, nil, err
 		}
+		empty = cmp.Or(empty, err)
 		objects, manifests = append(objects, found...), append(manifests, seen...)
 	}
 	if strings.HasSuffix(in.slashes(name), "/") { // directories only
 		objects = slices.DeleteFunc(objects, func(o Object) bool { return !o.Found })
 	}
 	if len(objects) == 0 {
-		return nil, manifests, fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})
+		return nil, manifests, cmp.Or(empty, fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist}))
 	}
 	return objects, manifests, nil
 }
@@ -119,9 +122,11 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 }
 
 // beside lists what matches a pattern without **. Objects have their names as Rels; those
-// of a directory, its name before their paths.
+// of a directory, its name before their paths. If a directory holds no data, the error wraps
+// ErrNoFiles, and the rest is valid.
 func beside(ctx context.Context, in finder, pattern string) (objects []Object, manifests []string, err error) {
 	looked := ""
+	var empty error
 	for m, err := range in.match(ctx, pattern, func(name string) bool { return !glob.Marked(pattern, name) }) {
 		if err != nil {
 			return nil, nil, err
@@ -139,8 +144,11 @@ func beside(ctx context.Context, in finder, pattern string) (objects []Object, m
 			continue
 		}
 		found, seen, err := in.walk(ctx, m.Name)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrNoFiles) {
 			return nil, nil, err
+		}
+		if err != nil { // of an output that nobody has committed, all files are staged
+			empty, seen = cmp.Or(empty, err), append(seen, m.Name+address.ManifestSuffix)
 		}
 		manifests = append(manifests, seen...)
 		for _, o := range found {
@@ -148,7 +156,7 @@ func beside(ctx context.Context, in finder, pattern string) (objects []Object, m
 			objects = append(objects, o)
 		}
 	}
-	return objects, manifests, nil
+	return objects, manifests, empty
 }
 
 // inDirectory returns the error of an entry of a directory that is not a regular file.

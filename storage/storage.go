@@ -223,7 +223,8 @@ type Resolver interface {
 // outputs, so that an incomplete one is not read.
 type ManifestLister interface {
 	// ListManifests is List. It also returns the directories of manifests, as
-	// out.bloomjoin, of directories that are listed; also with ErrNoFiles.
+	// out.bloomjoin, of directories that are listed; also with ErrNoFiles. Those of directories that
+	// match a pattern and hold no data need not exist.
 	ListManifests(ctx context.Context, name string) (objects []Object, manifests []string, err error)
 }
 

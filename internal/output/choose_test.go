@@ -77,8 +77,12 @@ func TestUnfinishedOutputs(t *testing.T) {
 	if _, err := half.do(t); err != nil {
 		t.Fatal(err)
 	}
-	_, err := source.Open(t.Context(), []string{out}, source.Opening{})
-	sourcetest.Says(t, "one of two workers", err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
+	other := filepath.Join(filepath.Dir(out), "other")
+	sourcetest.Write(t, filepath.Join(other, "d.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
+	for _, name := range []string{"", "/out", "/out/", "/o*", "/*", "/*/", "/{other,out}", "/**", "/**/", "/**/*.parquet"} {
+		_, err := source.Open(t.Context(), []string{filepath.Dir(out) + name}, source.Opening{})
+		sourcetest.Says(t, "one of two workers: "+name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
+	}
 	half.out.Shard.Index = 1
 	if _, err := half.do(t); err != nil {
 		t.Fatal(err)
@@ -95,8 +99,6 @@ func TestUnfinishedOutputs(t *testing.T) {
 		sourcetest.Says(t, name, err, nil, "out/: this output is not whole: its commit was cut short", "Uncommitted")
 		roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
 	}
-	other := filepath.Join(filepath.Dir(out), "other")
-	sourcetest.Write(t, filepath.Join(other, "d.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	for _, opts := range []source.Opening{{OpenOptions: source.OpenOptions{Exclude: []string{"out/"}}}, {OpenOptions: source.OpenOptions{Include: []string{"other/"}}}, {OpenOptions: source.OpenOptions{Exclude: []string{"out"}}}} {
 		if files := roomtest.Open(t, opts, filepath.Dir(out)); len(files) != 1 {
 			t.Errorf("%+v: %d files", opts, len(files))
@@ -114,7 +116,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 	}
 	roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
 	sourcetest.Put(t, filepath.Join(out, "y=1/stray.parquet"), sourcetest.Get(t, filepath.Join(out, "a.parquet")))
-	_, err = source.Open(t.Context(), []string{out}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
+	_, err := source.Open(t.Context(), []string{out}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
 	sourcetest.Says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 

@@ -24,7 +24,7 @@ import (
 
 // finished returns an error if a name is an output, or a part of one, whose run has not been
 // committed: it lacks rows. lists are the objects read for each name, manifests the directories of
-// manifests seen below it; finished looks for those above.
+// manifests that there may be below it; finished looks for those above.
 func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
 	s, ok := treeOfStore(o.Store)
 	if o.Uncommitted || !ok {
@@ -36,15 +36,6 @@ func (o *Opening) finished(ctx context.Context, names []string, lists [][]storag
 		if name == "-" || address.IsWeb(name) {
 			continue
 		}
-		if len(manifests[i]) > 0 {
-			held := l.holding(lists[i])
-			for _, m := range manifests[i] {
-				dir := l.absolute(strings.TrimSuffix(m, address.ManifestSuffix))
-				if held[dir] || o.mayRead(&l, name, dir, lists[i]) {
-					l.add(unfinishedIn{dir: dir})
-				}
-			}
-		}
 		root, _ := treeOf(name, lists[i])
 		if len(lists[i]) == 1 && lists[i][0].Name == name { // a file, of which there may be many
 			root = address.Parent(l.absolute(name))
@@ -52,6 +43,15 @@ func (o *Opening) finished(ctx context.Context, names []string, lists [][]storag
 		l.above(l.absolute(root), lists[i])
 		for _, e := range lists[i] {
 			l.around(e)
+		}
+		if len(manifests[i]) > 0 {
+			held := l.holding(lists[i])
+			for _, m := range manifests[i] {
+				dir := l.absolute(strings.TrimSuffix(m, address.ManifestSuffix))
+				if held[dir] || o.mayRead(&l, name, dir, lists[i]) {
+					l.above(dir, nil)
+				}
+			}
 		}
 	}
 	return l.check(ctx)
@@ -98,7 +98,7 @@ func (o *Opening) mayRead(l *looks, name, dir string, list []storage.Object) boo
 	below := filepath.ToSlash(dir) + "/"
 	root, pattern := treeOf(name, list)
 	if pattern {
-		if _, matches := glob.Top(filepath.ToSlash(l.absolute(name)), strings.TrimSuffix(below, "/")); !matches {
+		if _, matches := glob.Top(filepath.ToSlash(l.absolute(name)), below+"a.parquet"); !matches {
 			return false
 		}
 	}

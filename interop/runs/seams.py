@@ -312,36 +312,46 @@ def once_wrong(t):
 
 
 def unfinished(t, d, rows_of, refused):
-    """Outputs of which rows are missing."""
-    parent = t.path("parent")
-    out = parent / "out"
+    """Outputs of which no run is committed, or one is and another is not: a reader sees all rows of a run or none."""
+    parent, mixed = t.path("parent"), t.path("mixed")
+    out, log = parent / "out", d.dir / "log"
+    mixed.mkdir()
+    (mixed / "out").symlink_to(out)
+    (mixed / "out.bloomjoin").symlink_to(f"{out}.bloomjoin")
+    shutil.copytree(log / f"dt={DAYS[0]}", mixed / f"other/dt={DAYS[0]}")
     shards = ["join", "--ids", d.dir / "ids.parquet", "--on", "k=id", "--shard"]
-    t.run(*shards, "0/3", "-o", f"{out}/", d.dir / "log")
-    r = t.run(*shards, "2/3", "--json", "-o", f"{out}/", d.dir / "log", want=None)
+    t.run(*shards, "0/3", "-o", f"{out}/", log)
+    r = t.run(*shards, "2/3", "--json", "-o", f"{out}/", log, want=None)
     said = "2 of 3 workers are done, without 1"
     t.ok("a worker says what is missing", said in r.text and r.json["unfinished"] == said, str(r))
-    names, one = t.path("parts.txt"), min(out.rglob("*.staged"))
-    names.write_text("".join(f"{p}\n" for p in out.rglob("*.staged")))
+    t.equal("unfinished: no file has its name", tables.data_files(out), [])
+    staged = sorted(out.rglob("*.staged"))
+    names = t.path("parts.txt")
+    names.write_text("".join(f"{p}\n" for p in staged))
     count = ["join", "--ids", d.dir / "ids.parquet", "--on", "k=id", "--type", "inner", "--count"]
-    plain = {"a directory": [f"{out}/"], "its parent": [parent], "a list": ["--files-from", names]}
-    patterns = {"a pattern": [f"{parent}/o*"], "a pattern of partitions": [f"{parent}/*/dt=*/"], "a deep pattern": [f"{parent}/**/*.parquet"]}
-    for name, args in (plain | {"one of its files": [one], "one of its partitions": [one.parent]}).items():
+    for name, args in {
+        "a directory": [f"{out}/"], "its parent": [parent], "a pattern": [f"{parent}/o*"], "a pattern of partitions": [f"{parent}/*/dt=*/"],
+        "a staged file": [staged[0]], "one of its partitions": [staged[0].parent], "a list of staged files": ["--files-from", names],
+        "a pattern, beside other data": [f"{mixed}/o*"], "a pattern of partitions, beside other data": [f"{mixed}/*/dt=*/"], "a deep pattern, beside other data": [f"{mixed}/**/*.parquet"],
+    }.items():  # fmt: skip
         refused(f"unfinished: {name}", 1, [said, "--uncommitted"], *count, *args)
-    for name, args in patterns.items():  # there is nothing yet
-        refused(f"unfinished: {name}", 1, ["no file"], *count, *args)
+    refused("unfinished: a file that will be", 1, ["no such file"], *count, out / f"dt={DAYS[0]}/0.parquet")
+    refused("unfinished: a deep pattern", 1, ["matches no file"], *count, f"{parent}/**/*.parquet")
     for name, args in {
         "inputs": ["inputs", "-o", t.path("l.jsonl"), parent], "build": ["build", "--key", "k", "-o", t.path("k.bjf"), parent],
-        "plan": ["plan", "--ids", d.dir / "ids.parquet", "--on", "k=id", parent], "IDs": ["join", "--ids", out, "--on", "k", "--count", d.dir / "log"],
+        "plan": ["plan", "--ids", d.dir / "ids.parquet", "--on", "k=id", parent], "IDs": ["join", "--ids", out, "--on", "k", "--count", log],
         "inspect --check": ["inspect", "--check", out],
     }.items():  # fmt: skip
         refused(f"unfinished: {name}", 1, [said], *args)
     r = t.run("inspect", "--check", "--json", out, want=None)
     t.ok("unfinished: inspect --json", said in str(r.json["directories"][0]["problems"]) and not r.json["directories"][0]["complete"], str(r))
-    t.run(*shards, "1/3", "--no-commit", "-o", f"{out}/", d.dir / "log")
+    refused("--uncommitted finds no files", 1, ["holds no files"], *count, "--uncommitted", parent)
+    t.equal("--uncommitted reads what is beside it", int(t.run(*count, "--uncommitted", mixed).out), int(t.run(*count, mixed / "other").out))
+    t.run(*shards, "1/3", "--no-commit", "-o", f"{out}/", log)
     refused("not committed", 1, ["3 of 3 workers are done, and nothing is committed"], *count, parent)
     t.run("commit", out)
     rows_of("a finished output is read", "true", [parent])
-
+    t.equal("nothing is left that is staged", sorted(parent.rglob("*.staged")), [])
     # What a commit leaves that is killed while it publishes.
     files = {f["name"]: f["staged"] for f in json.loads((parent / "out.bloomjoin/manifest-00000001.json").read_text())["files"]}
     one, hidden = (out / min(files)), (out / max(files))
@@ -349,11 +359,30 @@ def unfinished(t, d, rows_of, refused):
     for p in [parent / "out.bloomjoin/settled-00000001.json", *out.rglob("_SUCCESS")]:
         p.unlink()
     names.write_text(f"{one}\n")
-    for name, args in (plain | patterns | {"one of its files": [one], "one of its partitions": [one.parent]}).items():
+    for name, args in {
+        "a directory": [f"{out}/"], "its parent": [parent], "a list": ["--files-from", names], "a pattern": [f"{parent}/o*"], "a pattern of partitions": [f"{parent}/*/dt=*/"],
+        "a deep pattern": [f"{parent}/**/*.parquet"], "one of its files": [one], "one of its partitions": [one.parent],
+    }.items():  # fmt: skip
         refused(f"cut short: {name}", 1, ["its commit was cut short", "--uncommitted"], *count, *args)
     t.ok("--uncommitted reads it", int(t.run(*count, "--uncommitted", parent).out) > 0)
     t.run("commit", out)
     rows_of("cut short, and finished", "true", [parent])
+    grown(t, d, rows_of)
+
+
+def grown(t, d, rows_of):
+    """While a run over more files is not committed, readers see what the one before it left."""
+    out, log, day = t.path("grown") / "out", d.dir / "log", f"dt = '{DAYS[0]}'"
+    join = ["join", "--ids", d.dir / "ids.parquet", "--on", "k=id", "-o", f"{out}/"]
+    t.run(*join, log / f"dt={DAYS[0]}")
+    t.run(*join, "--shard", "0/2", log)
+    t.ok("grown: files are staged", list(out.rglob("*.staged")))
+    ways = {"a directory": f"{out}/", "its parent": out.parent, "a pattern": f"{out.parent}/o*", "a pattern of partitions": f"{out}/dt=*/", "a pattern of files": f"{out}/*/*", "a deep pattern": f"{out.parent}/**/*.parquet"}
+    for name, way in ways.items():
+        rows_of(f"grown, not committed: {name}", day, [way])
+    t.run(*join, "--shard", "1/2", log)
+    for name, way in ways.items():
+        rows_of(f"grown: {name}", "true", [way])
 
 
 def replaced(t, d, refused, filter_file, first, other):

@@ -268,13 +268,14 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string, seen output
 		}
 	}
 	found, err := b.walkAll(ctx, n, slices.Sorted(maps.Keys(dirs)), seen)
-	if err != nil {
-		return nil, err
+	if objects = append(objects, found...); errors.Is(err, storage.ErrNoFiles) && len(objects) > 0 {
+		err = nil
 	}
-	return append(objects, found...), nil
+	return objects, err
 }
 
-// walkAll lists the data below directories, whose Rels begin with their names.
+// walkAll lists the data below directories, whose Rels begin with their names. If one holds no
+// data, the error wraps ErrNoFiles, and the rest is valid.
 func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen outputs) ([]storage.Object, error) {
 	prefixes := make([]string, len(dirs))
 	for i, dir := range dirs {
@@ -285,13 +286,16 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen output
 			return nil, err
 		}
 	}
-	lists, saw := make([][]storage.Object, len(dirs)), make([]outputs, len(dirs))
+	lists, saw, empty := make([][]storage.Object, len(dirs)), make([]outputs, len(dirs)), make([]error, len(dirs))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(b.s.opts.Requests)
 	for i, dir := range dirs {
 		g.Go(func() (err error) {
 			saw[i] = outputs{}
 			lists[i], err = b.walk(ctx, n, prefixes[i], path.Base(dir)+"/", saw[i])
+			if errors.Is(err, storage.ErrNoFiles) { // of an output that nobody has committed, all files are staged
+				saw[i][dir+address.ManifestSuffix], empty[i], err = true, err, nil
+			}
 			return err
 		})
 	}
@@ -299,7 +303,7 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen output
 	for _, one := range saw {
 		maps.Copy(seen, one)
 	}
-	return slices.Concat(lists...), err
+	return slices.Concat(lists...), cmp.Or(err, cmp.Or(empty...))
 }
 
 // dirOf returns the directory of a key, with a slash at its end unless it is the bucket.
