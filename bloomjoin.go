@@ -242,8 +242,8 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions, option
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
 // each log file; see [partition.Output.WriteScan] for what of it an error leaves. Made
-// again, the call continues as [JoinFiles] does; if nothing is left to do, only Rows is set,
-// to those of the output. The output records which filters its rows have passed.
+// again, it continues as [JoinFiles] does; if nothing is left, only Rows is set. The output
+// records which filters its rows have passed.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions, options ...Option) (w dataset.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	s, err := settingsOf(options, "ScanFiles", true, false)
@@ -318,10 +318,9 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options, options ..
 // is a file, or, if the name ends in a slash, a directory with a file for each log
 // file; see [partition.Output.WriteScan] for what of it an error leaves.
 //
-// Made again, the call continues as the command does: it reads only log files whose output
-// is not in the directory, and reports these. If nothing is left to do, the report has what
-// is known of the output, and no Strategy. Any other output, and with opts.Pieces every one, is an
-// error that wraps fs.ErrExist.
+// Made again, it continues as the command does: it reads and reports only log files without
+// output in the directory. If none is left, the report has what is known of the output, and no
+// Strategy. Any other output, and with opts.Pieces every one, is an error that wraps fs.ErrExist.
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options, options ...Option) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
 	s, err := settingsOf(options, "JoinFiles", true, true)
