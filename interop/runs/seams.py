@@ -364,7 +364,7 @@ def unfinished(t, d, rows_of, refused):
         "a deep pattern": [f"{parent}/**/*.parquet"], "one of its files": [one], "one of its partitions": [one.parent],
     }.items():  # fmt: skip
         refused(f"cut short: {name}", 1, ["its commit was cut short", "--uncommitted"], *count, *args)
-    t.ok("--uncommitted reads it", int(t.run(*count, "--uncommitted", parent).out) > 0)
+    t.ok("cut short: --uncommitted reads it", int(t.run(*count, "--uncommitted", parent).out) > 0)
     t.run("commit", out)
     rows_of("cut short, and finished", "true", [parent])
     grown(t, d, rows_of)
