@@ -75,7 +75,7 @@ func (u *turns) take(s *teststore.Memory, dies []int, workers ...func(storage.St
 		current = waiting[k]
 		f := goes
 		if u.walk != nil {
-			f = u.next(current)
+			u.mishap()
 		}
 		if dies[current]--; dies[current] == -1 {
 			dies[current], f = 0, killed // it stays dead
@@ -106,6 +106,9 @@ func (s *turning) turn(ctx context.Context, what string, write func() error) err
 	u := s.turns
 	u.asked <- s.worker
 	f := <-u.grants[s.worker]
+	if u.walk != nil {
+		f = u.fate(u.procs[s.worker], write != nil)
+	}
 	u.log = append(u.log, fmt.Sprintf("%d: %s%s", s.worker, what, [...]string{"", ": it is killed", ": it is stopped", ": no answer", ", and later again"}[f]))
 	if f == killed && u.walk == nil {
 		return errKilled

@@ -59,6 +59,12 @@ type lateWrite struct {
 	write func() error
 }
 
+// fated is a fate that waits until a process has made some requests.
+type fated struct {
+	after int
+	fate  fate
+}
+
 // walker is a process.
 type walker struct {
 	r         *runner
@@ -67,19 +73,15 @@ type walker struct {
 	ended     bool
 	base      int64 // generation with which it compares
 	good      bool  // a settled state was as it wants since it began
-	fates     map[int]fate
+	fates     []fated
 	dead      bool
 	requests  int
 	err       error
 	waits     string
 }
 
-// next is what becomes of a worker's next request. Before it, other things may happen.
-func (w *walk) next(worker int) fate {
-	p := w.procs[worker]
-	if p.dead {
-		return killed
-	}
+// mishap may let something happen that is no request of a process.
+func (w *walk) mishap() {
 	switch w.random.IntN(25) {
 	case 0:
 		w.change()
@@ -88,8 +90,20 @@ func (w *walk) next(worker int) fate {
 	case 2, 3:
 		w.land()
 	}
+}
+
+// fate returns what becomes of a process's next request: writes have one more often.
+func (w *walk) fate(p *walker, writes bool) fate {
 	p.requests++
-	return p.fates[p.requests]
+	switch {
+	case p.dead:
+		return killed
+	case len(p.fates) == 0 || p.requests < p.fates[0].after || !writes && w.random.IntN(4) > 0:
+		return goes
+	}
+	f := p.fates[0].fate
+	p.fates = p.fates[1:]
+	return f
 }
 
 // change changes an input, or lets it go or come back.
@@ -366,8 +380,11 @@ func (p *walker) wants(s *State) bool {
 // kindOf returns which event of package protocol a request is, by what it asks for and by the functions
 // that the worker is in.
 func kindOf(what string) string {
-	op, name := "", ""
-	fmt.Sscan(what, &op, &name)
+	op, name, _ := strings.Cut(what, " ")
+	if op == "open" {
+		return op
+	}
+	name, _, _ = strings.Cut(name, " ")
 	rel, manifest := strings.CutPrefix(name, "b/out.bloomjoin")
 	rel = strings.TrimPrefix(rel, "/")
 	base := path.Base(name)
@@ -537,12 +554,12 @@ func newWalk(t *testing.T, seed uint64, kinds map[string]int) *walk {
 
 // add adds a process.
 func (w *walk) add(set func(*walker), disturbed bool) {
-	p := &walker{r: newRunner(w.s, nil), base: -1, fates: map[int]fate{}}
+	p := &walker{r: newRunner(w.s, nil), base: -1}
 	p.r.Prune, p.r.IDsChanged, p.r.now = true, IDsRerun, w.log
 	set(p)
 	if disturbed {
 		for range w.random.IntN(3) {
-			p.fates[1+w.random.IntN(60)] = killed + fate(w.random.IntN(4))
+			p.fates = append(p.fates, fated{w.random.IntN(60), killed + fate(w.random.IntN(4))})
 		}
 	}
 	w.procs = append(w.procs, p)
@@ -631,7 +648,7 @@ func TestWalks(t *testing.T) {
 		t.Logf("%8d %s", kinds[kind], kind)
 	}
 	t.Logf("%d walks; tries of a last run: %v", n, tries)
-	if n > 300 {
+	if n >= 1000 {
 		for _, kind := range everyKind {
 			if kinds[kind] == 0 {
 				t.Errorf("never: %s", kind)
@@ -733,6 +750,68 @@ func (w *walk) atEnd(recipe Recipe, ending string) {
 	}
 }
 
-// everyKind are the events of package protocol. Its fence, and its syncs and loss of power, need other
-// storages: one that overwrites what it creates, and local disks.
-var everyKind = []string{}
+// everyKind are the events of package protocol, and what may become of them. Its fence, syncs, and loss of
+// power need other storages: one that overwrites what it creates, and local disks.
+var everyKind = strings.Split(`a process is killed
+a process is stopped
+a run begins
+a staged file expires
+a user deletes an output
+a write has no answer
+a write is repeated
+an input changes
+begin: compare root, inputs and outputs; stage
+begin: plan; stage
+begin: plan; stage: refused
+begin: read root
+calm
+clean
+clean: refused
+commit begins
+commit: find a run with all parts
+ends: an input changed
+ends: damaged
+ends: done
+ends: incomplete
+ends: its part is there
+ends: killed
+ends: lost
+ends: no answer
+ends: refused
+ends: stopped
+ends: workers disagree
+late: copy token
+late: create generation
+late: create part
+late: create plan
+late: delete _SUCCESS
+late: delete generation
+late: delete part
+late: delete plan
+late: drop token
+late: publish token
+late: put _SUCCESS
+late: remove file
+leave: put _SUCCESS
+leave: put _SUCCESS: refused
+leave: read _SUCCESS
+leave: read root
+part
+part: look at that of another attempt
+part: refused
+publish: a token
+publish: a token: refused
+publish: delete _SUCCESS
+publish: delete the source of a copy
+publish: delete the source of a copy: refused
+publish: look at the copy
+publish: remove a file
+publish: remove a file: refused
+publish: settle
+publish: settle: refused
+read the parts of all
+retire: a generation that outdates other runs
+swap
+swap: check for a higher generation
+swap: read root
+swap: refused`, "\n")
