@@ -701,3 +701,94 @@ func TestRequireAgain(t *testing.T) {
 	}
 	equal(t, "data", data(s), monthData)
 }
+
+// TestDropsOwnAttempt: a run that cannot be committed leaves the part of an attempt that began later.
+func TestDropsOwnAttempt(t *testing.T) {
+	s := teststore.NewMemory()
+	both := map[string]string{"a": "1", "b": "22"}
+	r := newRunner(s, both)
+	first, err := r.Begin(t.Context(), r.inputs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := newRunner(s, map[string]string{"b": "22"}).do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	later := newRunner(s, both)
+	later.NoCommit = true
+	_, second, _, err := later.do(t.Context())
+	if err != nil || second.id != first.id {
+		t.Fatal(err)
+	}
+	l := &listing{dir: &r.Dir}
+	if err := errors.Join(l.manifests(t.Context()), first.drop(t.Context(), l)); err != nil {
+		t.Error(err)
+	}
+	equal(t, "manifests", manifests(s), settled+" "+second.partName())
+	if err := second.drop(t.Context(), l); err != nil {
+		t.Error(err)
+	}
+	equal(t, "manifests", manifests(s), settled)
+}
+
+// TestOldPart: the part of a run that would do more by now is not committed.
+func TestOldPart(t *testing.T) {
+	s := teststore.NewMemory()
+	do := func(ids string, noCommit bool, log map[string]string) {
+		t.Helper()
+		r := newRunner(s, log)
+		r.Recipe.IDs, r.IDsChanged, r.NoCommit = ids, IDsRerun, noCommit
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	b := map[string]string{"b": "22"}
+	both := map[string]string{"a": "1", "b": "22"}
+	do("i1", false, b)
+	do("i1", true, both) // a
+	do("i2", false, b)
+	do("i1", false, both)
+	equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
+	equal(t, "manifests", manifests(s), settled)
+}
+
+// TestDamagedAtTheEnd: a run whose output is gone when it ends fails, and the same run makes it again.
+func TestDamagedAtTheEnd(t *testing.T) {
+	s := teststore.NewMemory()
+	r := newRunner(s, month)
+	r.use(pausing{s, func(name string) {
+		if name == "b/out.bloomjoin/"+settledName(1) {
+			if err := s.Delete(t.Context(), storage.Object{Name: "b/out/flat.out"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if _, _, _, err := r.do(t.Context()); !errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "flat.out is missing (run again") {
+		t.Error(err)
+	}
+	if did, _, _, err := newRunner(s, month).do(t.Context()); err != nil || !slices.Equal(did, []string{"flat"}) {
+		t.Errorf("again: %q, %v", did, err)
+	}
+	equal(t, "data", data(s), monthData)
+}
+
+// TestOtherScope: a plan is not that of a run over the same files which covers more, and so removes more.
+func TestOtherScope(t *testing.T) {
+	s := teststore.NewMemory()
+	if _, _, _, err := newRunner(s, map[string]string{"x/a": "1", "y/b": "22"}).do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, roots := range [][]string{{"x"}, nil} {
+		for i := range uint32(2) {
+			r := newRunner(s, map[string]string{"x/a": "3"})
+			r.Shard, r.Of, r.Prune, r.roots = i, 2, true, roots
+			if roots != nil && i == 1 { // it does not come to an end
+				continue
+			}
+			if _, _, _, err := r.do(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	equal(t, "data", data(s), "_SUCCESS x/a.out:3")
+}

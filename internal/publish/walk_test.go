@@ -69,6 +69,7 @@ type fated struct {
 type walker struct {
 	r         *runner
 	committer bool
+	copies    bool // of the storage: what is damaged in a state may be whole, by a later copy
 	begun     bool
 	ended     bool
 	base      int64 // generation with which it compares
@@ -370,7 +371,7 @@ func (p *walker) wants(s *State) bool {
 		case !there && (e == nil || e.Generation > p.base): // it removes what there was when it began
 		case !there, e == nil, e.Print != printOf(content), !s.recipe(e).same(&p.r.Recipe), p.r.Force && e.Generation <= p.base:
 			return false
-		case slices.ContainsFunc(e.Files, func(name string) bool { return s.file(name).Identity == "" }):
+		case !p.copies && slices.ContainsFunc(e.Files, func(name string) bool { return s.file(name).Identity == "" }):
 			return false
 		}
 	}
@@ -554,7 +555,7 @@ func newWalk(t *testing.T, seed uint64, kinds map[string]int) *walk {
 
 // add adds a process.
 func (w *walk) add(set func(*walker), disturbed bool) {
-	p := &walker{r: newRunner(w.s, nil), base: -1}
+	p := &walker{r: newRunner(w.s, nil), base: -1, copies: w.copies}
 	p.r.Prune, p.r.IDsChanged, p.r.now = true, IDsRerun, w.log
 	set(p)
 	if disturbed {
