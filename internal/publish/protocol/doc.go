@@ -3,8 +3,9 @@
 // storage, and say what holds there (holds_test.go), which mistakes would break it (faults_test.go), and
 // why outputs are staged (inplace_test.go). With BLOOMJOIN_PROTOCOL=large they take minutes, not seconds.
 //
-// Package publish carries out the protocol, in other terms at three places: what is to do is
-// agreed on in a file, so all files are compared before _SUCCESS is written; that a part no longer fits
+// Package publish carries out the protocol, and random walks (walk_test.go there) take its code through
+// the events below. It does so in other terms at three places: what is to do is agreed on in a file, so
+// all files are compared before _SUCCESS is written, and a run whose output is gone then fails; that a part no longer fits
 // is told by the generation of an entry, not by its token; and the root lists the last runs, so that a
 // run that is overtaken after its swap knows that it has won.
 //
