@@ -207,7 +207,9 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 		if err != nil || !found {
 			return false, cmp.Or(err, errLost)
 		}
-		if r.dir.dead(s, r.planned(task)) {
+		now := r.task // what this run would do besides was made since by another one
+		now.Generation = task.Generation
+		if r.dir.dead(s, r.planned(task)) || s.Generation > now.Generation && r.dir.dead(s, r.planned(now)) {
 			return false, cmp.Or(r.dir.removeManifest(ctx, planName(r.id, r.of())), errLost)
 		}
 		r.task, planned = task, task.brief().Digest

@@ -731,25 +731,29 @@ func TestDropsOwnAttempt(t *testing.T) {
 	equal(t, "manifests", manifests(s), settled)
 }
 
-// TestOldPart: the part of a run that would do more by now is not committed.
+// TestOldPart: the part or plan of a run that would do more by now is not committed.
 func TestOldPart(t *testing.T) {
-	s := teststore.NewMemory()
-	do := func(ids string, noCommit bool, log map[string]string) {
-		t.Helper()
-		r := newRunner(s, log)
-		r.Recipe.IDs, r.IDsChanged, r.NoCommit = ids, IDsRerun, noCommit
-		if _, _, _, err := r.do(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
 	b := map[string]string{"b": "22"}
 	both := map[string]string{"a": "1", "b": "22"}
-	do("i1", false, b)
-	do("i1", true, both) // a
-	do("i2", false, b)
-	do("i1", false, both)
-	equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
-	equal(t, "manifests", manifests(s), settled)
+	for _, of := range []uint32{1, 2} {
+		s := teststore.NewMemory()
+		do := func(ids string, noCommit bool, shard, of uint32, log map[string]string) {
+			t.Helper()
+			r := newRunner(s, log)
+			r.Recipe.IDs, r.IDsChanged, r.NoCommit, r.Shard, r.Of = ids, IDsRerun, noCommit, shard, of
+			if _, _, _, err := r.do(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		do("i1", false, 0, 1, b)
+		do("i1", true, 0, of, both) // a
+		do("i2", false, 0, 1, b)
+		for i := range of {
+			do("i1", false, i, of, both)
+		}
+		equal(t, "data", data(s), "_SUCCESS a.out:1 b.out:22")
+		equal(t, "manifests", manifests(s), settled)
+	}
 }
 
 // TestDamagedAtTheEnd: a run whose output is gone when it ends fails, and the same run makes it again.

@@ -619,8 +619,8 @@ func (s unconditional) Delete(ctx context.Context, o storage.Object) error {
 // TestWalks: see walk.
 func TestWalks(t *testing.T) {
 	kinds, tries := map[string]int{}, map[int]int{}
-	n := cases.Count(400, 2000, 10000)
-	for seed := range uint64(seeds(n)) {
+	n := seeds(cases.Count(400, 2000, 10000))
+	for seed := range uint64(n) {
 		w := newWalk(t, seed, kinds)
 		w.before()
 		var workers []func(storage.Storage)
