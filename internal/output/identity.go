@@ -98,7 +98,7 @@ func OfRows(ignoreCase, nullMisfits bool, open *source.OpenOptions) []string {
 		words = append(words, fmt.Sprint("ignore case of columns ", open.IgnoreCase))
 	}
 	if open.Text {
-		words = append(words, fmt.Sprintf("text %q", []any{open.TextFormat, open.Encoding, open.Delimiter, open.NoHeader, open.Nested, open.Column, open.Types}))
+		words = append(words, fmt.Sprintf("text %q", []any{open.TextFormat, open.Encoding, open.Delimiter, open.NoHeader, open.Nested, open.Column, open.Types, open.SkipBad}))
 	}
 	return words
 }

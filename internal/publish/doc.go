@@ -46,10 +46,11 @@
 // replace outputs only with Force. Of copied files the bytes are compared.
 //
 // A killed run leaves a plan, parts, and staged files. The same run, started again, goes on with
-// them, unless it would do something else by now. They are removed once they can no longer be committed, as an entry of theirs is newer; a run
-// that does all that a killed one would have done sees to that with a state that only has new
-// generations for these entries (fence). Staged files that no part has say whose they are, and are
-// removed by a later run with the same manifests; those of others over the same tree stay.
+// them, unless it would do something else by now. They are removed once they can no longer be
+// committed, as an entry of theirs is newer; a run that does all that a killed one would have done
+// sees to that with a state that only has new generations for these entries (fence). Staged files
+// that no part has say whose they are, and are removed by a later run with the same manifests; those
+// of others over the same tree stay.
 //
 // # When requests arrive late
 //
