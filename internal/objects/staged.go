@@ -36,7 +36,8 @@ func Stage(ctx context.Context, s storage.Storage, name, owner string) (w storag
 
 // Publish gives a staged object its name, and replaces what has that name. The error wraps
 // fs.ErrNotExist if the token was published or discarded before, except that a storage may know
-// that the object is the one that was published.
+// that the object is the one that was published, or, in S3, say so of one that is gone: a listing
+// then shows another identity.
 func Publish(ctx context.Context, s storage.Storage, name, token string) (identity string, settle func() error, err error) {
 	if s, ok := s.(interface {
 		Publish(ctx context.Context, name, token string) (string, func() error, error)

@@ -64,9 +64,9 @@ func (d *Dir) runID(in Inputs) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %t %t %s ", d.Recipe.Options, d.Recipe.IDs, d.Force, d.Prune, d.IDsChanged)
 	h.Write(in.Digest[:])
-	for one := range in.Each { // what was named tells which outputs go
+	for one, err := range in.Each { // what was named tells which outputs go
 		fmt.Fprintf(h, "%t %q ", one.Found, one.Root)
-		if in.Names != nil { // a list, which is the same for all
+		if err != nil || in.Names != nil { // a list, which is the same for all
 			break
 		}
 	}

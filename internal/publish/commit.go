@@ -65,7 +65,10 @@ func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err
 	if err != nil || len(d.damaged) == 0 {
 		return noSuccessReason, err
 	}
-	for input := range r.in.names() {
+	for input, err := range r.in.names() {
+		if err != nil {
+			return "", err
+		}
 		if what := cmp.Or(d.damaged[input], d.damaged[""]); what != "" {
 			return "", cause.Mark(cause.Workers, fmt.Errorf("%s: %s (run again, which writes it anew)%w", d.Name, what, quiet.Error{Err: storage.ErrAgain}))
 		}

@@ -139,7 +139,8 @@ func tokenOf(given, token string) (t stagedToken, err error) {
 }
 
 // Publish gives a staged object its name, and replaces what has that name. If it was published
-// before and is still there, it returns its identity; otherwise the error wraps fs.ErrNotExist.
+// before and is still there, it returns its identity; otherwise the error wraps fs.ErrNotExist, but
+// S3 may answer a second request as the first, although other data has the name, and does nothing.
 func (s *store) Publish(ctx context.Context, given, token string) (identity string, settle func() error, err error) {
 	stopped.Needs(ctx, "Store.Publish")
 	n, b, err := s.writable(ctx, given)
@@ -150,11 +151,15 @@ func (s *store) Publish(ctx context.Context, given, token string) (identity stri
 		return objects.Publish(ctx, s.opts.Local, n.key, token)
 	}
 	t, err := tokenOf(given, token)
-	if err != nil {
+	r, ok := b.sink.(resumer)
+	switch {
+	case err != nil:
 		return "", nil, err
+	case ok && t.Upload == "" && t.Blocks == 0: // in Azure, an empty list of blocks would be an empty object
+		return "", nil, fmt.Errorf("%s: the token of another store: %w", given, fs.ErrNotExist)
 	}
 	err = s.do(ctx, b, other, n.key, func(ctx context.Context) (err error) {
-		if r, ok := b.sink.(resumer); ok {
+		if ok {
 			identity, err = r.resume(n.key, t).complete(ctx, anyVersion)
 		} else {
 			identity, err = b.sink.(mover).move(ctx, t.hidden(n.key), n.key)
