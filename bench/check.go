@@ -136,10 +136,11 @@ func (r *race) wanted(a Attempt, first Answer) (want Answer, err error) {
 	return want, err
 }
 
-// answerFiles returns the Parquet files of an answer, a file or directory.
+// answerFiles returns the Parquet files of an answer, a file or directory, or what one of several
+// workers has staged in one.
 func answerFiles(out string) (files []string, err error) {
 	err = filepath.WalkDir(out, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".parquet") {
+		if err == nil && !entry.IsDir() && (strings.HasSuffix(path, ".parquet") || strings.HasSuffix(path, ".staged")) {
 			files = append(files, path)
 		}
 		return err

@@ -27,6 +27,7 @@ type Writer struct {
 	mu      sync.Mutex              // for settle, and the tokens of files
 	settle  map[string]func() error // what makes the names in each directory durable
 	parted  bool                    // a part has the files
+	kept    []func()                // of staged files: to be called then, see tell
 }
 
 // staging is a file that is not complete yet.
@@ -86,6 +87,9 @@ func (w *Writer) stage(file staging, f *File) error {
 	f.Staged, f.Identity = token, identity
 	if settle != nil {
 		w.settle[path.Dir(f.Name)] = settle
+	}
+	if of, ok := file.Writer.(interface{ Kept() }); ok {
+		w.kept = append(w.kept, of.Kept)
 	}
 	return nil
 }
@@ -164,6 +168,7 @@ func (w *Writer) create(ctx context.Context, p *Part) error {
 		err := r.dir.writePart(ctx, r.partName(), p)
 		if err == nil {
 			w.parted = true
+			w.tell()
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -223,8 +228,19 @@ func (w *Writer) End(ctx context.Context, failed error) error {
 			errs = append(errs, objects.Discard(ctx, d.Store, d.path(f.Name), f.Staged))
 		}
 	}
+	if errors.Join(errs...) == nil {
+		w.tell()
+	}
 	if failed != nil {
 		errs = append(errs, d.removeDirs(ctx, names))
 	}
 	return errors.Join(errs...)
+}
+
+// tell says that a part has what is staged, or nothing is any more.
+func (w *Writer) tell() {
+	for _, kept := range w.kept {
+		kept()
+	}
+	w.kept = nil
 }

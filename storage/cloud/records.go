@@ -27,6 +27,7 @@ type record struct {
 	Bucket   string `json:"bucket"`
 	Key      string `json:"key"`
 	Upload   string `json:"upload"`
+	Owner    string `json:"owner,omitempty"` // of a staged object, see SweepStaged
 }
 
 func newRecords(endpoint, bucket string) *records {
@@ -44,7 +45,7 @@ func (r *records) add(key, upload string) (name string) {
 	if !ok || r.dir == "" || os.MkdirAll(r.dir, 0o700) != nil {
 		return ""
 	}
-	b, err := json.Marshal(record{r.endpoint, r.bucket, key, upload})
+	b, err := json.Marshal(record{r.endpoint, r.bucket, key, upload, ""})
 	if err != nil {
 		return ""
 	}
@@ -54,6 +55,15 @@ func (r *records) add(key, upload string) (name string) {
 		return ""
 	}
 	return name
+}
+
+// own notes that an upload is staged for an owner.
+func (r *records) own(name, owner, key, upload string) {
+	b, err := json.Marshal(record{r.endpoint, r.bucket, key, upload, owner})
+	if name == "" || err == nil && os.WriteFile(name, b, 0o600) == nil {
+		return
+	}
+	r.remove(name)
 }
 
 // remove removes a record.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -67,7 +68,7 @@ func (k azureSink) resume(key string, t stagedToken) upload {
 }
 
 // token describes an upload whose parts are all there.
-func (u *s3Upload) token(t *stagedToken) {
+func (u *s3Upload) token(t *stagedToken, owner string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t.Upload = *u.id
@@ -75,10 +76,17 @@ func (u *s3Upload) token(t *stagedToken) {
 	for _, p := range u.parts {
 		t.Tags = append(t.Tags, partTag{aws.ToString(p.ETag), aws.ToString(p.ChecksumCRC32)})
 	}
-	u.release() // from now on its process may end
+	u.sink.records.own(u.record, owner, u.key, t.Upload)
 }
 
-func (u *azureUpload) token(t *stagedToken) { t.Blocks = u.parts }
+func (u *azureUpload) token(t *stagedToken, _ string) { t.Blocks = u.parts }
+
+// Kept tells the writer of a staged object that its token is kept: its process may end.
+func (w *writer) Kept() {
+	if w.up != nil {
+		w.up.release()
+	}
+}
 
 // Stage creates an object without its name. seal returns the token by which Publish finds it.
 func (s *store) Stage(ctx context.Context, given, owner string) (w storage.Writer, seal func() (token, identity string, settle func() error, err error), err error) {
@@ -95,13 +103,13 @@ func (s *store) Stage(ctx context.Context, given, owner string) (w storage.Write
 		of.key = stagedToken{Mark: of.mark}.hidden(n.key)
 	}
 	return of, func() (token, identity string, settle func() error, err error) {
-		token, err = of.seal()
+		token, err = of.seal(owner)
 		return token, "", nil, err
 	}, nil
 }
 
 // seal uploads what is left, without completing the object.
-func (w *writer) seal() (token string, err error) {
+func (w *writer) seal(owner string) (token string, err error) {
 	t := stagedToken{Mark: w.mark}
 	if _, ok := w.b.sink.(resumer); !ok {
 		_, err = w.commit("")
@@ -112,8 +120,10 @@ func (w *writer) seal() (token string, err error) {
 	if err = cmp.Or(err, w.sealed()); err != nil {
 		return "", err
 	}
-	if u, ok := w.up.(interface{ token(*stagedToken) }); ok {
-		u.token(&t)
+	if u, ok := w.up.(interface {
+		token(t *stagedToken, owner string)
+	}); ok {
+		u.token(&t, owner)
 	}
 	w.end()
 	b, err := json.Marshal(t)
@@ -210,7 +220,7 @@ func (s *store) Discard(ctx context.Context, given, token string) error {
 }
 
 // SweepStaged drops what killed processes have staged below a directory, unless kept, which is
-// asked afterwards, has the token: in S3, uploads that are a week old. Google's hidden objects stay.
+// asked afterwards, has the token: in S3, uploads of this machine, and those that are a week old. Google's hidden objects stay.
 func (s *store) SweepStaged(ctx context.Context, given, owner string, kept func() (map[string]bool, error)) error {
 	stopped.Needs(ctx, "Store.SweepStaged")
 	n, b, err := s.writable(ctx, strings.TrimRight(given, "/")+"/x")
@@ -225,17 +235,17 @@ func (s *store) SweepStaged(ctx context.Context, given, owner string, kept func(
 		return nil
 	}
 	var failed error
-	b.sweep(ctx, k, strings.TrimSuffix(n.key, "/x"), func() map[string]bool {
+	b.sweep(ctx, k, strings.TrimSuffix(n.key, "/x"), owner, sync.OnceValues(func() (map[string]bool, error) {
 		tokens, err := kept()
-		failed = err
 		uploads := map[string]bool{}
 		for token := range tokens {
 			if t, err := tokenOf(given, token); err == nil {
 				uploads[t.Upload] = true
 			}
 		}
-		return uploads
-	})
+		failed = err
+		return uploads, err
+	}))
 	return cmp.Or(failed, ctx.Err())
 }
 

@@ -37,12 +37,13 @@ func (s *store) Sweep(ctx context.Context, given string) error {
 	if err != nil {
 		return err
 	}
-	b.sweep(ctx, b.sink.(*s3Sink), n.key, func() map[string]bool { return nil })
+	b.sweep(ctx, b.sink.(*s3Sink), n.key, "", func() (map[string]bool, error) { return nil, nil })
 	return ctx.Err()
 }
 
-// sweep drops uploads of killed processes, but not those that kept returns.
-func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string, kept func() map[string]bool) {
+// sweep drops uploads of killed processes, but not those that kept returns, and of staged ones only
+// the owner's.
+func (b *bucket) sweep(ctx context.Context, k *s3Sink, key, owner string, kept func() (map[string]bool, error)) {
 	wanted := func(other string) bool { return other == key || strings.HasPrefix(other, below(key)) }
 	drop := func(key, id string) bool {
 		err := b.s.do(ctx, b, other, key, func(ctx context.Context) error { return k.abort(ctx, key, id) })
@@ -51,10 +52,16 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string, kept func() m
 	living := map[string]bool{} // uploads
 	found, gone := k.records.list()
 	for name, r := range found {
-		switch {
-		case !gone[name]:
+		if !gone[name] {
 			living[r.Upload] = true
-		case wanted(r.Key) && drop(r.Key, r.Upload):
+			continue
+		}
+		mine := r.Owner == ""
+		if r.Owner == owner && owner != "" {
+			keep, err := kept()
+			mine = err == nil && !keep[r.Upload]
+		}
+		if mine && wanted(r.Key) && drop(r.Key, r.Upload) {
 			k.records.remove(name)
 		}
 	}
@@ -62,7 +69,11 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string, kept func() m
 	if len(all) == 0 {
 		return
 	}
-	maps.Copy(living, kept())
+	keep, err := kept()
+	if err != nil {
+		return
+	}
+	maps.Copy(living, keep)
 	for _, u := range all {
 		id, old := aws.ToString(u.UploadId), u.Initiated != nil && time.Since(*u.Initiated) > oldUpload
 		if old && !living[id] && wanted(aws.ToString(u.Key)) {
