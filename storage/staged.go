@@ -12,16 +12,16 @@ import (
 
 // A staged file is whole and durable but does not have its name yet, which another process may give
 // it. It stands beside its final name as _NAME.HOST-PID-START-RANDOM.staged, and that name is its
-// token. RANDOM begins with a checksum of its owner, the place that has its token: only that one may
-// know that nobody needs the file any more. A file can be renamed only once, so a token can be published only once. A shell's * copies
-// it; readers of tables skip names that begin with "_".
+// token. RANDOM begins with a checksum of its owner, the place that keeps its token, which alone can
+// tell that nobody needs the file any more. A file can be renamed only once, so a token can be
+// published only once. A shell's * copies it; readers of tables skip names that begin with "_".
 const (
 	stagedEnding = ".staged"
 	stagedStart  = "_"
 )
 
-// Stage creates a file of an owner without its name. seal makes it durable, but for the directory, which
-// settle syncs, and returns the token by which Publish finds it.
+// Stage creates a file of an owner without its name. seal makes it durable, but for the directory,
+// which settle syncs, and returns the token by which Publish finds it.
 func (l local) Stage(ctx context.Context, name, owner string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
 	w, err = l.create(ctx, name, tagOf(owner), stagedEnding, CreateOptions{})
 	if err != nil {

@@ -61,5 +61,5 @@
 // objects. Google and Azure drop them after a week, S3 never. So uploads to S3 are
 // recorded in the user's cache directory, under bloomjoin/uploads, and
 // Sweep (see [storage.Sweeper]) drops those of processes that have ended on this machine, and any
-// that are older than a day. Records need Linux.
+// that are older than a week. Records need Linux.
 package cloud

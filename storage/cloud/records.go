@@ -39,31 +39,24 @@ func newRecords(endpoint, bucket string) *records {
 }
 
 // add notes an upload and returns the name for remove. If it cannot be noted, the
-// upload is dropped when it is a day old, should this process be killed.
+// upload is dropped when it is a week old, should this process be killed.
 func (r *records) add(key, upload string) (name string) {
 	id, ok := process.This()
 	if !ok || r.dir == "" || os.MkdirAll(r.dir, 0o700) != nil {
 		return ""
 	}
-	b, err := json.Marshal(record{r.endpoint, r.bucket, key, upload, ""})
-	if err != nil {
-		return ""
-	}
-	name = filepath.Join(r.dir, id.String()+"."+rand.Text())
-	if os.WriteFile(name, b, 0o600) != nil {
+	return r.write(filepath.Join(r.dir, id.String()+"."+rand.Text()), record{Key: key, Upload: upload})
+}
+
+// write writes a record to a file, and returns the file's name; empty: it could not.
+func (r *records) write(name string, rec record) string {
+	rec.Endpoint, rec.Bucket = r.endpoint, r.bucket
+	b, err := json.Marshal(rec)
+	if err != nil || os.WriteFile(name, b, 0o600) != nil {
 		r.remove(name)
 		return ""
 	}
 	return name
-}
-
-// own notes that an upload is staged for an owner.
-func (r *records) own(name, owner, key, upload string) {
-	b, err := json.Marshal(record{r.endpoint, r.bucket, key, upload, owner})
-	if name == "" || err == nil && os.WriteFile(name, b, 0o600) == nil {
-		return
-	}
-	r.remove(name)
 }
 
 // remove removes a record.

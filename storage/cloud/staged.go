@@ -76,7 +76,9 @@ func (u *s3Upload) token(t *stagedToken, owner string) {
 	for _, p := range u.parts {
 		t.Tags = append(t.Tags, partTag{aws.ToString(p.ETag), aws.ToString(p.ChecksumCRC32)})
 	}
-	u.sink.records.own(u.record, owner, u.key, t.Upload)
+	if u.record != "" {
+		u.record = u.sink.records.write(u.record, record{Key: u.key, Upload: t.Upload, Owner: owner})
+	}
 }
 
 func (u *azureUpload) token(t *stagedToken, _ string) { t.Blocks = u.parts }
@@ -219,8 +221,9 @@ func (s *store) Discard(ctx context.Context, given, token string) error {
 	return err
 }
 
-// SweepStaged drops what killed processes have staged below a directory, unless kept, which is
-// asked afterwards, has the token: in S3, uploads of this machine, and those that are a week old. Google's hidden objects stay.
+// SweepStaged drops what killed processes have staged for an owner below a directory, unless kept,
+// which is asked afterwards, has the token: in S3, uploads of this machine, and of whomever those
+// that are a week old. Google's hidden objects stay.
 func (s *store) SweepStaged(ctx context.Context, given, owner string, kept func() (map[string]bool, error)) error {
 	stopped.Needs(ctx, "Store.SweepStaged")
 	n, b, err := s.writable(ctx, strings.TrimRight(given, "/")+"/x")

@@ -57,7 +57,7 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key, owner string, kept f
 			continue
 		}
 		mine := r.Owner == ""
-		if r.Owner == owner && owner != "" {
+		if !mine && r.Owner == owner {
 			keep, err := kept()
 			mine = err == nil && !keep[r.Upload]
 		}

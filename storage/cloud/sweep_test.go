@@ -1,7 +1,9 @@
 package cloud
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,25 +24,81 @@ import (
 // TestMain lets the test binary be a process that is killed while it uploads.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("STORE_TEST_UPLOAD"); name != "" {
-		fmt.Println(unfinished(name))
+		fmt.Println(unfinished(name, os.Getenv("STORE_TEST_OWNER")))
 		select {}
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// unfinished uploads a part of an object.
-func unfinished(name string) error {
+// unfinished uploads a part of an object or, with an owner, stages a whole one. It returns the token.
+func unfinished(name, owner string) (token string, err error) {
 	s := made(Options{})
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	w, err := s.Create(ctx, name, storage.CreateOptions{})
+	var w storage.Writer
+	seal := func() (string, string, func() error, error) { return "", "", nil, objects.Rest(w) }
+	if owner == "" {
+		w, err = s.Create(ctx, name, storage.CreateOptions{})
+	} else {
+		w, seal, err = objects.Stage(ctx, s, name, owner)
+	}
+	if err == nil {
+		err = write(w, noise(firstPart+1))
+	}
+	if err == nil {
+		token, _, _, err = seal()
+	}
+	return token, err
+}
+
+// started runs the test binary until it has uploaded a part of an object, or staged it for an owner.
+func started(t *testing.T, name, owner string) (cmd *exec.Cmd, token string) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "STORE_TEST_UPLOAD="+name, "STORE_TEST_OWNER="+owner)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	if err := write(w, noise(firstPart+1)); err != nil {
-		return err
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	return objects.Rest(w)
+	t.Cleanup(func() { kill(cmd) })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	token, ok := strings.CutSuffix(line, " <nil>\n")
+	if !ok {
+		t.Fatal(line, err)
+	}
+	return cmd, token
+}
+
+// What a process that has ended has staged is dropped by its owner alone, once nobody keeps the token.
+func TestSweepStaged(t *testing.T) {
+	if _, ok := process.This(); !ok {
+		t.Skip("this system does not identify processes")
+	}
+	g, s := gateway(t)
+	p, token := started(t, g.Name("dir/a"), "out.bloomjoin")
+	broken := errors.New("broken")
+	sweep := func(what, owner string, stays bool, kept map[string]bool, failed error) {
+		t.Helper()
+		err := objects.SweepStaged(t.Context(), s, g.Name("dir"), owner, func() (map[string]bool, error) { return kept, failed })
+		if !errors.Is(err, failed) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := g.Uploads(t); (len(got) > 0) != stays || len(recorded(t)) != len(got) {
+			t.Errorf("%s: left %q, recorded %q", what, got, recorded(t))
+		}
+	}
+	sweep("while its process lives", "out.bloomjoin", true, nil, nil)
+	kill(p)
+	if err := objects.Sweep(t.Context(), s, g.Name("dir/")); err != nil {
+		t.Error(err)
+	}
+	sweep("of another owner", "other.bloomjoin", true, nil, nil)
+	sweep("kept", "out.bloomjoin", true, map[string]bool{token: true}, nil)
+	sweep("perhaps kept", "out.bloomjoin", true, nil, broken)
+	sweep("kept no longer", "out.bloomjoin", false, nil, nil)
 }
 
 // Uploads of processes that have ended are dropped, those of living ones are not.
@@ -49,24 +107,6 @@ func TestSweepUploads(t *testing.T) {
 		t.Skip("this system does not identify processes")
 	}
 	g, s := gateway(t)
-	start := func(key string) *exec.Cmd {
-		t.Helper()
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "STORE_TEST_UPLOAD="+g.Name(key))
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { kill(cmd) })
-		var line string
-		if _, err := fmt.Fscanln(out, &line); err != nil || line != "<nil>" {
-			t.Fatal(line, err)
-		}
-		return cmd
-	}
 	sweep := func(key string) []string {
 		t.Helper()
 		if err := objects.Sweep(t.Context(), s, g.Name(key)); err != nil {
@@ -79,7 +119,8 @@ func TestSweepUploads(t *testing.T) {
 	keys := []string{"dir/a", "dir/ab", "dir/sub/a", "other"}
 	var processes []*exec.Cmd
 	for _, key := range keys {
-		processes = append(processes, start(key))
+		p, _ := started(t, g.Name(key), "")
+		processes = append(processes, p)
 	}
 	if got := sweep(""); !slices.Equal(got, keys) {
 		t.Errorf("while their processes live: %q, want %q", got, keys)
