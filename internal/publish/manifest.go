@@ -348,11 +348,12 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 	}
 	defer faults.Join(&err, src.Close)
 	obj = src.Object()
-	if obj.Size > maxManifest {
+	if obj.Size < 0 || obj.Size > maxManifest {
 		return nil, obj, faults.Corrupt(fault.At{File: name}, "a manifest of %d bytes", obj.Size).WithHint(hint)
 	}
-	if b, err = io.ReadAll(io.NewSectionReader(src, 0, obj.Size)); err != nil {
-		return nil, obj, fmt.Errorf("%s: %w", name, err)
+	b = make([]byte, obj.Size) // by one read, as each may be a request
+	if n, err := src.ReadAt(b, 0); n < len(b) {
+		return nil, obj, fmt.Errorf("%s: %w", name, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return b, obj, nil
 }
