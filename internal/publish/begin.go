@@ -214,8 +214,11 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 		}
 		r.task, planned = task, task.brief().Digest
 	}
+	// Parts of another plan were removed before this one was written. Unless another run has committed
+	// since, the others can be committed, and each worker looks after its own.
+	others := planned == "" || s.Generation != r.task.Generation
 	for _, p := range l.parts {
-		if !r.has(p) {
+		if !r.has(p) || !others && p.shard != r.dir.Shard {
 			continue
 		}
 		part, err := l.load(ctx, p)
