@@ -48,7 +48,7 @@ type Dir struct {
 	// Require is checked at the commit.
 	Require Require
 	// AtOnce is the number of complete files that wait at the same time until they are
-	// durable; 0: 8. A disk makes several durable in the time of one.
+	// durable; 0: 8, or what a store takes. A disk makes several durable in the time of one.
 	AtOnce int
 	// Rows returns the number of rows of a file, as the file itself says.
 	Rows func(ctx context.Context, name string) (int64, error)

@@ -42,7 +42,8 @@ func (s staging) Rest() error { return objects.Rest(s.Writer) }
 // NewWriter returns a writer of some of the targets. The caller calls [Writer.End] in any case.
 func (r *Run) NewWriter(targets []Target) *Writer {
 	w := &Writer{run: r, targets: targets, settle: map[string]func() error{}}
-	w.waiting.SetLimit(cmp.Or(r.dir.AtOnce, 8))
+	atOnce := min(max(objects.Concurrency(r.dir.Store, r.dir.Name), 8), requestsAtOnce)
+	w.waiting.SetLimit(cmp.Or(r.dir.AtOnce, atOnce))
 	return w
 }
 
