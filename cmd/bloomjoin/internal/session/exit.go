@@ -45,7 +45,7 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 		c.screen, c.Shown = f, true
 	}
 	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
-	c.jsonLog = wantsJSONLog(args)
+	c.jsonLog = given(args, "--log-format") == logJSON
 	c.shell = len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 	err := guarded(func() error { return do(ctx) })
 	if c.closeStore != nil {
@@ -54,12 +54,14 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	if err == nil {
 		err = data.err // of a report that could not be written
 	}
-	if err == nil {
-		return ExitDone
+	var f Failure
+	if err != nil {
+		f = c.failure(ctx, err)
+		c.lateReports(args)
+		c.logError(f)
+		c.reportFailure(start, f)
 	}
-	f := c.failure(ctx, err)
-	c.logError(f)
-	c.reportFailure(start, f)
+	c.endReports(f)
 	return f.ExitCode
 }
 

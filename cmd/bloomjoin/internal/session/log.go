@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
@@ -22,34 +23,26 @@ const (
 // warningMark starts a warning in the text format.
 const warningMark = "bloomjoin: warning: "
 
-// wantsJSONLog reports whether the arguments have --log-format json. It is asked before
-// the flags are parsed, since that may fail, too.
-func wantsJSONLog(args []string) bool {
-	wants := false
+// given returns the value of a flag in the arguments. It is asked when the flags are not
+// parsed, since that may fail, too.
+func given(args []string, flag string) (value string) {
 	for i, a := range args {
-		value, ok := strings.CutPrefix(a, "--log-format=")
+		v, ok := strings.CutPrefix(a, flag+"=")
 		switch {
 		case a == "--":
-			return wants
+			return value
 		case ok:
-			wants = value == logJSON
-		case a == "--log-format" && i+1 < len(args):
-			wants = args[i+1] == logJSON
+			value = v
+		case a == flag && i+1 < len(args):
+			value = args[i+1]
 		}
 	}
-	return wants
+	return value
 }
 
 // Say prints a line on standard error, except with --quiet.
 func (c *Session) Say(format string, args ...any) {
-	if c.quiet {
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if width := widthOf(c.terminal, 0); width > 0 && !strings.HasPrefix(text, " ") && !c.jsonLog {
-		text = strings.TrimSuffix(words.Fold("", "", text, width), "\n")
-	}
-	c.log(slog.LevelInfo, "", text)
+	c.log(slog.LevelInfo, "", fmt.Sprintf(format, args...))
 }
 
 // Warn prints a warning on standard error, also with --quiet.
@@ -58,12 +51,23 @@ func (c *Session) Warn(format string, args ...any) {
 }
 
 // log prints a message on standard error: as text after a mark, or as a JSON object
-// with attributes. It is safe for concurrent use.
+// with attributes. --log gets it in any case. It is safe for concurrent use.
 func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
-	if !c.jsonLog {
-		fmt.Fprintf(c.Stderr, "%s%s\n", mark, text)
+	c.record(c.journal, level, text, attrs...)
+	switch width := widthOf(c.terminal, 0); {
+	case level == slog.LevelInfo && c.quiet:
 		return
+	case c.jsonLog:
+		c.record(c.terminal, level, text, attrs...)
+		return
+	case width > 0 && mark == "" && len(attrs) == 0 && !strings.HasPrefix(text, " "):
+		text = strings.TrimSuffix(words.Fold("", "", text, width), "\n")
 	}
+	fmt.Fprintf(c.Stderr, "%s%s\n", mark, text)
+}
+
+// record writes a message as a JSON object, in one write.
+func (c *Session) record(w io.Writer, level slog.Level, text string, attrs ...slog.Attr) {
 	all := make([]slog.Attr, 0, 2+len(attrs))
 	if c.verb != "" {
 		all = append(all, slog.String("verb", c.verb))
@@ -72,8 +76,8 @@ func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 		all = append(all, slog.String("shard", c.Shard))
 	}
 	// The text is made safe before it is encoded: an escape of its own would make the
-	// JSON invalid. Each record is one write.
-	to := slog.New(slog.NewJSONHandler(c.terminal, nil))
+	// JSON invalid.
+	to := slog.New(slog.NewJSONHandler(w, nil))
 	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
 }
 

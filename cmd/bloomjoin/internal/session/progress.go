@@ -135,8 +135,9 @@ func (m *meter) figures() slog.Attr {
 // phases shows the phase of a run that was last added to. Each has a clock of its own,
 // which stops while another one is shown.
 type phases struct {
-	mu  sync.Mutex // of changes
-	now atomic.Pointer[meter]
+	begin func(*meter)
+	mu    sync.Mutex // of changes
+	now   atomic.Pointer[meter]
 }
 
 // add counts rows of a phase.
@@ -161,6 +162,7 @@ func (p *phases) show(m *meter) {
 	}
 	m.run(true)
 	p.now.Store(m)
+	p.begin(m)
 }
 
 // finishingFrom is how long all rows must have been read before a line says so.
@@ -192,21 +194,29 @@ func (c *Session) Progress(what string, pieces []source.Piece) (add func(int64),
 // returns one function for each.
 func (c *Session) ProgressIn(of ...*meter) (adds []func(int64), end func()) {
 	adds = make([]func(int64), len(of))
-	if c.quiet || c.progressMode == "none" {
+	shown := !c.quiet && c.progressMode != "none"
+	if !shown && len(c.reports) == 0 {
 		return adds, func() {}
 	}
-	p := new(phases)
+	p := &phases{begin: c.begin}
 	for i, m := range of {
 		adds[i] = func(n int64) { p.add(m, n) }
 	}
 	p.show(of[0])
-	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
-		return adds, every(drawEvery, p.drawer(f))
-	}
-	return adds, every(c.progressEvery, func(last bool) {
-		if !last || c.progressMode == "lines" {
+	interval, show := c.progressEvery, func(last bool) {
+		if shown && (!last || c.progressMode == "lines") {
 			what, progress := p.line()
 			c.log(slog.LevelInfo, "", what+": "+progress, p.now.Load().figures())
+		}
+	}
+	if f, ok := c.terminal.(*os.File); ok && shown && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
+		interval, show = drawEvery, p.drawer(f)
+	}
+	return adds, every(interval, func(last bool) {
+		show(last)
+		if last {
+			p.now.Load().run(false)
+			c.ended(of)
 		}
 	})
 }

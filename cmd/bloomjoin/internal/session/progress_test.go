@@ -117,7 +117,7 @@ func TestTimeLeft(t *testing.T) {
 // read, the line says so.
 func TestPhases(t *testing.T) {
 	ids, log := &meter{what: "reading IDs", total: 30}, &meter{what: "joining", total: 20}
-	p := new(phases)
+	p := &phases{begin: func(*meter) {}}
 	p.show(ids)
 	expect := func(want string) {
 		t.Helper()
@@ -146,7 +146,7 @@ func TestPhases(t *testing.T) {
 
 // On a terminal, a bar is drawn again and again in one line, which is clear in the end.
 func TestProgressBar(t *testing.T) {
-	p := new(phases)
+	p := &phases{begin: func(*meter) {}}
 	m := &meter{what: "joining", total: 1000}
 	p.add(m, 250)
 	if got := p.bar(200); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 7)+strings.Repeat("-", 23)+"] 25 % (250 of 1,000 rows), ") {

@@ -29,6 +29,9 @@ func (c *Session) Report(v any, output string) error {
 		read = r.Read()
 	}
 	c.sayUsage(read)
+	if c.final == nil {
+		c.final = v
+	}
 	if !c.JSON {
 		return nil
 	}
@@ -87,7 +90,14 @@ type Head struct {
 
 // NewHead returns the head of a report, with what is known so far.
 func (c *Session) NewHead(verb string, start time.Time) Head {
-	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Notes: c.notes, Storage: c.storageFacts(), Usage: c.usage()}
+	h := c.headNow(verb, start)
+	h.Notes = c.notes
+	return h
+}
+
+// headNow is NewHead without the notes, for any goroutine.
+func (c *Session) headNow(verb string, start time.Time) Head {
+	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Storage: c.storageFacts(), Usage: c.usage()}
 }
 
 // AlreadyDone reports that there is nothing left to do; why wraps partition.ErrDone. It removes

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,13 @@ type Session struct {
 
 	notes []string // what is remarkable about the names of inputs
 
+	reports map[string]string // files of --metrics and --log, by flag
+	journal *os.File          // of --log; nil: none
+	rest    func()            // stops the writing of metrics; nil: there is none
+	final   any               // the report
+	staging sync.Mutex        // of stages
+	stages  []*meter          // that have begun
+
 	started time.Time
 	reading atomic.Int64 // time of reads of inputs, in ns
 }
@@ -84,6 +92,8 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` format of messages: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
 		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
+		f.String("metrics", "", "`FILE` keep the figures in a file, as OpenMetrics")
+		f.String("log", "", "`FILE` append messages and events, as JSON lines")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.Verbose, "verbose", false, "report how files were read, which were skipped, what took time")
 		f.BytesHexVar(&c.digest, "stdin-digest", nil, "`HEX` digest of standard input, by which a rerun is recognised")
@@ -102,6 +112,9 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 			return err
 		}
 		if err := c.checkCommon(); err != nil {
+			return err
+		}
+		if err := c.openReports(cmd); err != nil {
 			return err
 		}
 		if raw, _ := cmd.Flags().GetBool(flags.RawFiles); raw || c.verb == "inspect" {
@@ -154,7 +167,7 @@ func (c *Session) ShardOf(s string) (dataset.Shard, error) {
 		return dataset.Shard{}, nil
 	}
 	shard, err := flags.ParseShard(s)
-	if err == nil {
+	if err == nil && c.Shard != shard.String() { // metrics read it at any time
 		c.Shard = shard.String()
 	}
 	return shard, err
