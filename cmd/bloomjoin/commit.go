@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,10 +14,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
 func (c *cli) commitCmd() *cobra.Command {
 	var manifests string
+	var sweep bool
+	var older time.Duration
 	cmd := &cobra.Command{
 		Use:   "commit [flags] OUT/ [MANIFEST...]",
 		Short: "Complete an output directory that several workers have written",
@@ -24,12 +29,30 @@ func (c *cli) commitCmd() *cobra.Command {
 The last worker does this by itself, unless it ran with --no-commit or does not see what the others have written. Workers without a common file system have each a directory and manifests of their own: bring their files together in OUT/, and name the manifests.`,
 		Example: `  bloomjoin commit out/
   bloomjoin commit s3://bucket/out/
-  bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json`,
+  bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json
+  bloomjoin commit --sweep out/`,
 		Annotations: flags.Help("outputs"),
 		Args:        flags.SomeArguments("OUT/"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.commit(cmd, manifests, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case sweep && len(args) > 1:
+				return flags.Usagef("--sweep: want one directory, got %s, too", args[1])
+			case older < 0:
+				return flags.Usagef("--older %v: want 0s or more, as 24h", older)
+			case !sweep && (c.Force || cmd.Flags().Changed("older")):
+				return flags.Usagef("--force and --older are for --sweep (add it)")
+			case !sweep:
+				return c.commit(cmd, manifests, args)
+			}
+			return c.sweep(cmd.Context(), manifests, args[0], older)
+		},
 	}
-	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) { flags.AddManifestDir(f, &manifests) })
+	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
+		flags.AddManifestDir(f, &manifests)
+		f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left, and commit nothing")
+		f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` age from which it is listed, as 7d")
+		f.BoolVar(&c.Force, "force", false, "remove it")
+	})
 	return cmd
 }
 
@@ -46,12 +69,9 @@ type commitReport struct {
 
 func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	out := output.Destination{Output: output.Output{Name: args[0], Store: c.Store()}, ManifestDir: manifests}
-	if err := flags.CheckWritable(out.Name); err != nil {
+	out, err := c.outDir(ctx, args[0], manifests)
+	if err != nil {
 		return err
-	}
-	if !out.IsDir(ctx) {
-		return flags.Usagef("%s: want the directory that the workers have written, as out/", out.Name)
 	}
 	names, err := c.expand(ctx, args[1:])
 	if err != nil {
@@ -69,6 +89,48 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 	return c.Report(commitReport{
 		Head: c.NewHead("commit", start), Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes,
 	}, out.Name)
+}
+
+// outDir returns the directory that commit is about.
+func (c *cli) outDir(ctx context.Context, name, manifests string) (out output.Destination, err error) {
+	out = output.Destination{Output: output.Output{Name: name, Store: c.Store()}, ManifestDir: manifests}
+	if err = flags.CheckWritable(name); err == nil && !out.IsDir(ctx) {
+		err = flags.Usagef("%s: want the directory that the workers have written, as out/", name)
+	}
+	return out, err
+}
+
+// sweepReport is the JSON report of commit --sweep.
+type sweepReport struct {
+	session.Head
+	Left []publish.Left `json:"left"`
+}
+
+func (c *cli) sweep(ctx context.Context, manifests, name string, older time.Duration) error {
+	start := time.Now()
+	out, err := c.outDir(ctx, name, manifests)
+	if err != nil {
+		return err
+	}
+	left, err := output.Sweep(ctx, out, older, c.Force)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(words.Printable{Writer: c.Stdout}, 0, 0, 2, ' ', 0)
+	removed, bytes := 0, int64(0)
+	for _, x := range left {
+		if bytes += x.Bytes; x.Removed {
+			removed++
+		}
+		if !c.JSON {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Kind, words.Bytes(x.Bytes), time.Duration(x.Age*1e9).Round(time.Second), x.Name)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	c.Say("%s: killed attempts have left %s of %v or older, %s: %d removed", name, words.Things(len(left), "object"), older, words.Bytes(bytes), removed)
+	return c.Report(sweepReport{c.NewHead("commit", start), append([]publish.Left{}, left...)}, "")
 }
 
 // expand returns the objects that patterns stand for.

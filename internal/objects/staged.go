@@ -88,6 +88,17 @@ func Discard(ctx context.Context, s storage.Storage, name, token string) error {
 	return nil
 }
 
+// Unfinished lists uploads below a directory that were not completed, and whose tokens are not kept.
+// The identity of each is a token for Discard.
+func Unfinished(ctx context.Context, s storage.Storage, dir string, kept map[string]bool) ([]storage.Object, error) {
+	if s, ok := s.(interface {
+		Unfinished(ctx context.Context, dir string, kept map[string]bool) ([]storage.Object, error)
+	}); ok {
+		return s.Unfinished(ctx, dir, kept)
+	}
+	return nil, nil
+}
+
 // beside returns the name of an object in the same directory.
 func beside(name, token string) string {
 	return name[:len(name)-len(path.Base(name))] + path.Base(token)

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -387,15 +388,9 @@ func (d *Directory) fill(s *publish.State) {
 // The error wraps ErrDone if there is nothing to commit and the directory is complete, and
 // ErrRequire if the rows do not meet the run's conditions.
 func Commit(ctx context.Context, out Destination, names []string) (*Directory, error) {
-	if err := out.checkDir(ctx); err != nil {
-		return nil, err
-	}
-	d, err := out.anyRun(ctx)
+	d, err := out.unfinished(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if d.Manifests == "" {
-		return nil, publish.NoManifests(out.Name)
 	}
 	done, err := d.Complete(ctx, names)
 	if err != nil {
@@ -404,6 +399,26 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 	is := &Directory{Runs: done.Runs, Workers: done.Workers, Complete: true}
 	is.fill(done.State)
 	return is, nil
+}
+
+// unfinished returns the directory whose runs are to be committed or swept.
+func (o Destination) unfinished(ctx context.Context) (d *publish.Dir, err error) {
+	if err = o.checkDir(ctx); err == nil {
+		d, err = o.anyRun(ctx)
+	}
+	if err == nil && d.Manifests == "" {
+		err = publish.NoManifests(o.Name)
+	}
+	return d, err
+}
+
+// Sweep is [publish.Dir.Sweep]. Of out it needs what [Commit] does.
+func Sweep(ctx context.Context, out Destination, older time.Duration, remove bool) ([]publish.Left, error) {
+	d, err := out.unfinished(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.Sweep(ctx, older, remove)
 }
 
 // InspectDirectory compares an output directory with its root manifest. With check it reads

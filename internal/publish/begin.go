@@ -110,27 +110,7 @@ func (d *Dir) sweep(ctx context.Context) error {
 		if err := l.manifests(ctx); err != nil {
 			return nil, err
 		}
-		s, err := l.state(ctx)
-		if err != nil {
-			return nil, err
-		}
-		tokens := map[string]bool{}
-		add := func(files []File) {
-			for _, f := range files {
-				tokens[f.Staged] = true
-			}
-		}
-		add(s.Files)
-		for _, p := range l.parts {
-			part, err := l.load(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-			if part != nil {
-				add(part.Files)
-			}
-		}
-		return tokens, nil
+		return l.tokens(ctx, nil)
 	})
 	if err != nil {
 		return err

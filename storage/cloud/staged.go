@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -240,16 +241,69 @@ func (s *store) SweepStaged(ctx context.Context, given, owner string, kept func(
 	var failed error
 	b.sweep(ctx, k, strings.TrimSuffix(n.key, "/x"), owner, sync.OnceValues(func() (map[string]bool, error) {
 		tokens, err := kept()
-		uploads := map[string]bool{}
-		for token := range tokens {
-			if t, err := tokenOf(given, token); err == nil {
-				uploads[t.Upload] = true
-			}
-		}
 		failed = err
-		return uploads, err
+		return uploadsOf(tokens), err
 	}))
 	return cmp.Or(failed, ctx.Err())
+}
+
+// uploadsOf returns the uploads of tokens.
+func uploadsOf(tokens map[string]bool) map[string]bool {
+	uploads := map[string]bool{}
+	for token := range tokens {
+		if t, err := tokenOf("", token); err == nil {
+			uploads[t.Upload] = true
+		}
+	}
+	return uploads
+}
+
+// Unfinished lists the uploads to S3 below a directory that are not completed and not kept. Azure
+// and Google do not list theirs.
+func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bool) (all []storage.Object, err error) {
+	stopped.Needs(ctx, "Store.Unfinished")
+	n, b, err := s.writable(ctx, strings.TrimRight(given, "/")+"/x")
+	if err != nil || n.local {
+		return nil, err
+	}
+	k, ok := b.sink.(*s3Sink)
+	if !ok {
+		return nil, nil
+	}
+	uploads, err := b.uploads(ctx, k, strings.TrimSuffix(n.key, "x"))
+	living := uploadsOf(kept)
+	for _, u := range uploads {
+		key, id := aws.ToString(u.Key), aws.ToString(u.UploadId)
+		if living[id] || err != nil {
+			continue
+		}
+		o := storage.Object{Name: n.of(key), ModTime: aws.ToTime(u.Initiated)}
+		err = b.s.do(ctx, b, other, key, func(ctx context.Context) (err error) {
+			o.Size, err = k.sent(ctx, key, id)
+			return err
+		})
+		if lost(err) { // it was completed meanwhile
+			err = nil
+			continue
+		}
+		token, _ := json.Marshal(stagedToken{Mark: "00", Upload: id}) // it never fails
+		o.Identity, all = string(token), append(all, o)
+	}
+	return all, err
+}
+
+// sent returns the bytes of the parts of an upload.
+func (k *s3Sink) sent(ctx context.Context, key, id string) (size int64, err error) {
+	pages := s3.NewListPartsPaginator(k.client, &s3.ListPartsInput{Bucket: &k.bucket, Key: &key, UploadId: &id})
+	for pages.HasMorePages() && err == nil {
+		var out *s3.ListPartsOutput
+		if out, err = pages.NextPage(ctx); err == nil {
+			for _, p := range out.Parts {
+				size += aws.ToInt64(p.Size)
+			}
+		}
+	}
+	return size, err
 }
 
 // move copies an object within the service, with its mark, and removes it. The identity is asked for

@@ -65,7 +65,7 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key, owner string, kept f
 			k.records.remove(name)
 		}
 	}
-	all := b.uploads(ctx, k, strings.TrimRight(key, "/"))
+	all, _ := b.uploads(ctx, k, strings.TrimRight(key, "/")) // those that are not listed stay
 	if len(all) == 0 {
 		return
 	}
@@ -84,20 +84,20 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key, owner string, kept f
 
 // uploads lists the unfinished uploads of keys that begin with prefix, as far as
 // the service does.
-func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string) (all []types.MultipartUpload) {
+func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string) (all []types.MultipartUpload, err error) {
 	in := &s3.ListMultipartUploadsInput{Bucket: &k.bucket, Prefix: optional(prefix)}
 	for {
 		var out *s3.ListMultipartUploadsOutput
-		err := b.s.do(ctx, b, other, prefix, func(ctx context.Context) (err error) {
+		err = b.s.do(ctx, b, other, prefix, func(ctx context.Context) (err error) {
 			out, err = k.client.ListMultipartUploads(ctx, in)
 			return err
 		})
 		if err != nil {
-			return all
+			return all, err
 		}
 		all = append(all, out.Uploads...)
 		if !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextKeyMarker) == "" {
-			return all
+			return all, nil
 		}
 		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
 	}

@@ -151,13 +151,20 @@ func Owner(cmd *cobra.Command) func(flag string) string {
 // flag. Flags come first, then the other arguments.
 func RightForm(cmd *cobra.Command, flag string, args []string, rest string) string {
 	words := []string{cmd.CommandPath(), "--" + flag, quoteWord(args[0])}
-	Given(cmd, func(f *pflag.Flag, value string) {
-		words = append(words, "--"+f.Name)
-		if f.Shorthand != "" {
-			words[len(words)-1] = "-" + f.Shorthand
-		}
-		if f.Value.Type() != "bool" {
-			words = append(words, quoteWord(value))
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch v := f.Value.(type) {
+		case pflag.SliceValue:
+			for _, s := range v.GetSlice() {
+				words = append(words, "--"+f.Name, quoteWord(s))
+			}
+		default:
+			words = append(words, "--"+f.Name)
+			if f.Shorthand != "" {
+				words[len(words)-1] = "-" + f.Shorthand
+			}
+			if f.Value.Type() != "bool" {
+				words = append(words, quoteWord(f.Value.String()))
+			}
 		}
 	})
 	if f := cmd.Flags().Lookup("on"); f != nil && !f.Changed {
@@ -173,19 +180,6 @@ func RightForm(cmd *cobra.Command, flag string, args []string, rest string) stri
 		words = append(words, quoteWord(a))
 	}
 	return strings.Join(words, " ")
-}
-
-// Given calls a function with each flag that was given, and each of its values.
-func Given(cmd *cobra.Command, with func(f *pflag.Flag, value string)) {
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			for _, value := range list.GetSlice() {
-				with(f, value)
-			}
-		} else {
-			with(f, f.Value.String())
-		}
-	})
 }
 
 // quoteWord quotes a word for a shell if necessary.

@@ -45,9 +45,13 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 		c.screen, c.Shown = f, true
 	}
 	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
-	c.jsonLog = given(args, "--log-format") == logJSON
+	format, _ := given(args, "--log-format")
+	c.args, c.jsonLog = args, format == logJSON
 	c.shell = len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
-	err := guarded(func() error { return do(ctx) })
+	err := c.openReports()
+	if err == nil {
+		err = guarded(func() error { return do(ctx) })
+	}
 	if c.closeStore != nil {
 		_ = c.closeStore() // connections are idle
 	}
@@ -57,7 +61,6 @@ func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	var f Failure
 	if err != nil {
 		f = c.failure(ctx, err)
-		c.lateReports(args)
 		c.logError(f)
 		c.reportFailure(start, f)
 	}

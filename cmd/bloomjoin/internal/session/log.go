@@ -25,19 +25,19 @@ const warningMark = "bloomjoin: warning: "
 
 // given returns the value of a flag in the arguments. It is asked when the flags are not
 // parsed, since that may fail, too.
-func given(args []string, flag string) (value string) {
+func given(args []string, flag string) (value string, ok bool) {
 	for i, a := range args {
-		v, ok := strings.CutPrefix(a, flag+"=")
+		v, is := strings.CutPrefix(a, flag+"=")
 		switch {
 		case a == "--":
-			return value
-		case ok:
-			value = v
+			return value, ok
+		case is:
+			value, ok = v, true
 		case a == flag && i+1 < len(args):
-			value = args[i+1]
+			value, ok = args[i+1], true
 		}
 	}
-	return value
+	return value, ok
 }
 
 // Say prints a line on standard error, except with --quiet.

@@ -1,24 +1,17 @@
 package session
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/internal/address"
@@ -31,130 +24,93 @@ import (
 // not touched.
 var ownReports = map[string]*regexp.Regexp{
 	"metrics": regexp.MustCompile(`^# TYPE bloomjoin_`),
-	"log":     regexp.MustCompile(`^\{"time":"[^"]+","level":"[A-Z]+","msg":("start"|.*"verb":")`),
+	"log":     regexp.MustCompile(`^\{"time":"[^"]+","level":"[A-Z]+","msg":.*"(verb|exit_code)":`),
 }
 
-// openReports opens the file of --log, and writes that of --metrics from now on.
-func (c *Session) openReports(cmd *cobra.Command) error {
-	names, shown, used := map[string]string{}, map[string]string{}, cmd.Flags().Args()
-	flags.Given(cmd, func(f *pflag.Flag, value string) {
-		if ownReports[f.Name] != nil {
-			names[f.Name] = value
-		} else if f.Value.Type() != "bool" {
-			_, name := flags.CutLast(value, "=")
-			used = append(used, name)
+// openReports checks the files of --metrics and --log, and opens the latter.
+func (c *Session) openReports() (err error) {
+	for flag, own := range ownReports {
+		name, ok := given(c.args, "--"+flag)
+		if !ok || c.shell {
+			continue
 		}
-		if f.Name == "store-option" {
-			value, _, _ = strings.Cut(value, "=")
-		}
-		shown[f.Name] = address.Redact(strings.TrimSpace(shown[f.Name] + " " + value))
-	})
-	if len(names) == 0 {
-		return nil
-	}
-	c.Store() // no goroutine makes it later
-	if shard := cmd.Flag("shard"); shard != nil {
-		_, _ = c.ShardOf(shard.Value.String()) // the verb reports an error
-	}
-	for flag, name := range names {
-		same, is := c.SameAs(name), objects.Resolve(c.Store(), name)
-		for _, other := range used {
-			if same(other) || objects.Resolve(c.Store(), other) == is {
-				return flags.Usagef("--%s %s: the run uses this file (name another one)", flag, name)
-			}
-		}
-		used = append(used, name)
-	}
-	if err := c.startReports(names, slog.String("version", cmd.Root().Version), slog.Any("flags", shown)); err != nil {
-		return err
-	}
-	if names["metrics"] != "" {
-		c.rest = every(max(c.progressEvery, time.Second), func(last bool) {
-			if !last {
-				_ = c.writeMetrics(c.figures(nil)) // endReports returns an error
-			}
-		})
-	}
-	return nil
-}
-
-// startReports writes the first metrics and events.
-func (c *Session) startReports(names map[string]string, of ...slog.Attr) (err error) {
-	for flag, name := range names {
-		if err := checkReport(name, ownReports[flag]); err != nil {
+		if err := checkReport(name, c.args, own); err != nil {
 			return flags.Usagef("--%s %s: %w", flag, name, err)
 		}
-	}
-	c.reports = names
-	if name := names["log"]; name != "" {
-		if c.journal, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+		if flag == "metrics" {
+			c.metrics = name
+		} else if c.journal, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 			return flags.Usagef("--log: %w", err)
-		}
-		c.event("start", of...)
-	}
-	if name := names["metrics"]; name != "" {
-		if err := cmp.Or(objects.Sweep(context.Background(), storage.Local(), name), c.writeMetrics(c.figures(nil))); err != nil {
-			return flags.Usagef("--metrics: %w", err)
 		}
 	}
 	return nil
 }
 
-// checkReport returns an error if a file is not new, empty or of its kind.
-func checkReport(name string, own *regexp.Regexp) error {
-	if name == "" || name == "-" || address.IsURL(name) {
+// reports reports whether there are metrics or a log.
+func (c *Session) reports() bool { return c.metrics != "" || c.journal != nil }
+
+// checkReport returns an error if a file is named twice, or is neither new nor of its kind.
+func checkReport(name string, args []string, own *regexp.Regexp) error {
+	info, err := os.Stat(name)
+	if name == "" || name == "-" || address.IsURL(name) || err == nil && !info.Mode().IsRegular() {
 		return errors.New("want a local file")
 	}
-	if _, err := os.Stat(filepath.Dir(name)); err != nil {
-		return err
+	times := 0
+	for _, a := range args {
+		if _, a = flags.CutLast(a, "="); objects.Resolve(storage.Local(), a) == objects.Resolve(storage.Local(), name) {
+			times++
+		}
 	}
-	info, err := os.Stat(name)
-	if err != nil || info.Size() == 0 && info.Mode().IsRegular() {
-		return nil
+	if times > 1 {
+		return errors.New("the run uses this file (name another one)")
 	}
-	if !info.Mode().IsRegular() {
-		return errors.New("want a regular file")
+	if err != nil {
+		return nil // it is new, or cannot be written
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	head := make([]byte, 4<<10)
-	if n, _ := io.ReadFull(f, head); !own.Match(head[:n]) {
-		return errors.New("it has other content, which stays (name a new file)")
+	n, _ := f.Read(head) // an empty file is as good as a new one
+	if err = f.Close(); err == nil && n > 0 && !own.Match(head[:n]) {
+		err = errors.New("it has other content, which stays (name a new file)")
 	}
+	return err
+}
+
+// startReports writes the first event and metrics, and then these at intervals.
+func (c *Session) startReports(version, shard string) error {
+	c.event("start", slog.String("version", version), slog.String("args", address.Redact(strings.Join(c.args, " "))))
+	if c.metrics == "" {
+		return nil
+	}
+	_, _ = c.ShardOf(shard) // the verb reports an error
+	c.Store()               // so that no goroutine makes it
+	if err := errors.Join(objects.Sweep(context.Background(), storage.Local(), c.metrics), c.writeMetrics(c.figures(nil))); err != nil {
+		return flags.Usagef("--metrics: %w", err)
+	}
+	c.rest = every(max(c.progressEvery, time.Second), func(last bool) {
+		if !last {
+			_ = c.writeMetrics(c.figures(nil)) // endReports returns an error
+		}
+	})
 	return nil
 }
 
-// lateReports starts the reports of a command line that cannot be parsed.
-func (c *Session) lateReports(args []string) {
-	if c.verb != "" {
-		return
-	}
-	names := map[string]string{}
-	for flag := range ownReports {
-		if name := given(args, "--"+flag); name != "" {
-			names[flag] = name
-		}
-	}
-	_ = c.startReports(names) // the other error is reported
-}
-
-// endReports writes the last metrics and events. A run that succeeded has no failure.
+// endReports writes the last metrics and event. A run that succeeded has no failure.
 func (c *Session) endReports(f Failure) {
 	if c.rest != nil {
 		c.rest()
 	}
-	if len(c.reports) == 0 {
+	if !c.reports() {
 		return
 	}
 	now := c.figures(c.final)
-	delete(now, "error")
-	if now["exit_code"] = f.ExitCode; f.ExitCode != ExitDone {
+	if now["exit_code"] = f.ExitCode; f.Code != "" {
 		now["class"], now["code"] = f.Class, string(f.Code)
 	}
-	if c.reports["metrics"] != "" {
+	if c.metrics != "" {
 		if err := c.writeMetrics(now); err != nil {
 			c.Warn("--metrics: %v", err)
 		}
@@ -172,21 +128,8 @@ func (c *Session) event(text string, attrs ...slog.Attr) {
 func (c *Session) begin(m *meter) {
 	c.staging.Lock()
 	defer c.staging.Unlock()
-	if !slices.Contains(c.stages, m) {
-		c.stages = append(c.stages, m)
-		c.event("stage begun", m.figures())
-	}
-}
-
-// ended records that stages have ended.
-func (c *Session) ended(of []*meter) {
-	c.staging.Lock()
-	defer c.staging.Unlock()
-	for _, m := range of {
-		if slices.Contains(c.stages, m) {
-			c.event("stage ended", m.figures())
-		}
-	}
+	c.stages = append(c.stages, m)
+	c.event("stage begun", m.figures())
 }
 
 // stage are the figures of a stage.
@@ -208,26 +151,21 @@ func (c *Session) figures(report any) map[string]any {
 		stages[m.what] = stage{s.Rows + m.rows.Load(), s.Seconds + m.elapsed().Seconds(), s.Expected + m.total}
 	}
 	c.staging.Unlock()
-	var all map[string]any
-	b, err := redacted([]any{report, stages})
-	if err == nil {
-		d, parts := json.NewDecoder(bytes.NewReader(b)), []map[string]any{}
-		d.UseNumber()
-		if err = d.Decode(&parts); err == nil {
-			all = parts[0]
-			all["stage"] = parts[1]
-		}
+	var all []map[string]any
+	b, _ := redacted([]any{report, stages}) // an error leaves it empty
+	now := map[string]any{}
+	if json.Unmarshal(b, &all) == nil {
+		now = all[0]
+		now["stage"] = all[1]
 	}
-	if err != nil {
-		all = map[string]any{"message": err.Error()}
-	}
-	maps.DeleteFunc(all, func(_ string, v any) bool { _, list := v.([]any); return list })
-	return all
+	delete(now, "error")
+	maps.DeleteFunc(now, func(_ string, v any) bool { _, list := v.([]any); return list })
+	return now
 }
 
 // writeMetrics replaces the file of --metrics.
 func (c *Session) writeMetrics(figures map[string]any) (err error) {
-	w, err := storage.Local().Create(context.Background(), c.reports["metrics"], storage.CreateOptions{})
+	w, err := storage.Local().Create(context.Background(), c.metrics, storage.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -245,12 +183,9 @@ var (
 	enums   = []string{"kind", "geometry", "strategy", "sharing", "type", "result", "class", "code"}
 )
 
-// families are metrics by name: the samples, after what describes them.
-type families map[string][]string
-
 // openMetrics renders figures.
 func openMetrics(figures map[string]any) []byte {
-	all, labels := families{}, fmt.Sprintf("verb=%q", figures["verb"])
+	labels := fmt.Sprintf("verb=%q", figures["verb"])
 	if shard := figures["shard"]; shard != nil {
 		labels += fmt.Sprintf(",shard=%q", shard)
 	}
@@ -260,17 +195,18 @@ func openMetrics(figures map[string]any) []byte {
 			run += fmt.Sprintf(",%s=%q", k, v)
 		}
 	}
-	all.add("run", run, 1)
+	all := families{}
+	all.add("run", run, true)
 	all.add("", labels, figures)
-	var b bytes.Buffer
+	text := ""
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		for _, line := range all[name] {
-			b.WriteString(line + "\n")
-		}
+		text += all[name]
 	}
-	b.WriteString("# EOF\n")
-	return b.Bytes()
+	return []byte(text + "# EOF\n")
 }
+
+// families are metrics by name.
+type families map[string]string
 
 // add adds the figures under a path.
 func (all families) add(path, labels string, figures any) {
@@ -285,33 +221,30 @@ func (all families) add(path, labels string, figures any) {
 		}
 	case bool:
 		all.add(path, labels, map[bool]int{true: 1}[v])
-	case json.Number, int:
-		name, unit, kind := named(path)
-		if all[name] == nil {
-			all[name] = []string{"# TYPE " + name + " " + kind, "# HELP " + name + " as in the report of --json"}
+	case float64, int:
+		name, unit, total := named(path)
+		if all[name] == "" {
+			all[name] = fmt.Sprintf("# TYPE %s %s\n# HELP %[1]s as in the report of --json\n", name, map[string]string{"": "gauge", "_total": "counter"}[total])
 			if unit != "" {
-				all[name] = append(all[name], "# UNIT "+name+" "+unit)
+				all[name] += fmt.Sprintf("# UNIT %s %s\n", name, unit)
 			}
 		}
-		if kind == "counter" {
-			all[name] = append(all[name], fmt.Sprintf("%s_total{%s} %v", name, labels, v))
-		} else {
-			all[name] = append(all[name], fmt.Sprintf("%s{%s} %v", name, labels, v))
-		}
+		all[name] += fmt.Sprintf("%s%s{%s} %v\n", name, total, labels, v)
 	}
 }
 
-// named returns the name of a metric, in which the unit comes last, its unit and its type: what the
-// report says while it grows is a counter.
-func named(path string) (name, unit, kind string) {
-	words := slices.DeleteFunc(strings.Split(path, "_"), func(w string) bool { return w == "" || w == "total" })
-	kind = "gauge"
-	if slices.Contains([]string{"stage", "storage", "usage"}, words[0]) && !slices.Contains(words, "memory") && !slices.Contains(words, "expected") {
-		kind = "counter"
+var grows = regexp.MustCompile(`^(storage|usage|stage)_`)
+
+// named returns the name of a metric, in which the unit comes last, the unit, and the ending of a
+// counter: of what grows during a run.
+func named(path string) (name, unit, total string) {
+	if grows.MatchString(path) && !strings.Contains(path, "memory") && !strings.Contains(path, "expected") {
+		total = "_total"
 	}
+	words := slices.DeleteFunc(strings.Split("bloomjoin_"+path, "_"), func(w string) bool { return w == "" || w == "total" })
 	if i := slices.IndexFunc(words, func(w string) bool { return w == "bytes" || w == "seconds" }); i >= 0 && !slices.Contains(words, "per") {
 		unit = words[i]
 		words = append(slices.Delete(words, i, i+1), unit)
 	}
-	return "bloomjoin_" + strings.Join(words, "_"), unit, kind
+	return strings.Join(words, "_"), unit, total
 }

@@ -160,9 +160,11 @@ func (p *phases) show(m *meter) {
 	if before != nil {
 		before.run(false)
 	}
+	if m.elapsed() == 0 {
+		p.begin(m)
+	}
 	m.run(true)
 	p.now.Store(m)
-	p.begin(m)
 }
 
 // finishingFrom is how long all rows must have been read before a line says so.
@@ -195,7 +197,7 @@ func (c *Session) Progress(what string, pieces []source.Piece) (add func(int64),
 func (c *Session) ProgressIn(of ...*meter) (adds []func(int64), end func()) {
 	adds = make([]func(int64), len(of))
 	shown := !c.quiet && c.progressMode != "none"
-	if !shown && len(c.reports) == 0 {
+	if !shown && !c.reports() {
 		return adds, func() {}
 	}
 	p := &phases{begin: c.begin}
@@ -214,9 +216,11 @@ func (c *Session) ProgressIn(of ...*meter) (adds []func(int64), end func()) {
 	}
 	return adds, every(interval, func(last bool) {
 		show(last)
-		if last {
-			p.now.Load().run(false)
-			c.ended(of)
+		for _, m := range of {
+			if last && m.elapsed() > 0 {
+				m.run(false)
+				c.event("stage ended", m.figures())
+			}
 		}
 	})
 }

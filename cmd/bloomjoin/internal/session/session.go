@@ -57,12 +57,13 @@ type Session struct {
 
 	notes []string // what is remarkable about the names of inputs
 
-	reports map[string]string // files of --metrics and --log, by flag
-	journal *os.File          // of --log; nil: none
-	rest    func()            // stops the writing of metrics; nil: there is none
-	final   any               // the report
-	staging sync.Mutex        // of stages
-	stages  []*meter          // that have begun
+	args    []string
+	metrics string     // file of --metrics
+	journal *os.File   // of --log; nil: none
+	rest    func()     // stops the writing of metrics; nil: there is none
+	final   any        // the report
+	staging sync.Mutex // of stages
+	stages  []*meter   // that have begun
 
 	started time.Time
 	reading atomic.Int64 // time of reads of inputs, in ns
@@ -114,7 +115,8 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		if err := c.checkCommon(); err != nil {
 			return err
 		}
-		if err := c.openReports(cmd); err != nil {
+		shard, _ := cmd.Flags().GetString("shard")
+		if err := c.startReports(root.Version, shard); err != nil {
 			return err
 		}
 		if raw, _ := cmd.Flags().GetBool(flags.RawFiles); raw || c.verb == "inspect" {

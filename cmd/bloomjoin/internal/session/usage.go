@@ -26,7 +26,7 @@ type Usage struct {
 }
 
 // measured reports whether the usage will be asked for.
-func (c *Session) measured() bool { return c.JSON || c.Verbose || len(c.reports) > 0 }
+func (c *Session) measured() bool { return c.JSON || c.Verbose || c.reports() }
 
 // usage returns the usage; nil if it is not measured.
 func (c *Session) usage() *Usage {

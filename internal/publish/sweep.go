@@ -1,0 +1,162 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Left is what an attempt has left in a directory or beside it.
+type Left struct {
+	Kind    string  `json:"kind"` // plan, shard (a part), staged, tmp or upload
+	Name    string  `json:"name"`
+	Bytes   int64   `json:"bytes"`
+	Age     float64 `json:"age_seconds"` // since the storage has had it
+	Removed bool    `json:"removed"`
+
+	object storage.Object // of an upload, the identity is the token
+}
+
+// Sweep lists what runs that are not committed have left, if all of a run is older, and removes it.
+// A process that is still at work on it fails.
+func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Left, error) {
+	all, err := d.left(ctx, older)
+	now := all
+	// First, plans and parts: a commit that has read them may still put what is staged into the state.
+	for _, runs := range []bool{true, false} {
+		still := map[storage.Object]bool{}
+		for _, x := range now {
+			still[x.object] = true
+		}
+		for i := range all {
+			if x := &all[i]; remove && err == nil && still[x.object] && runs == (runOf(path.Base(x.Name)) != "") {
+				x.Removed, err = d.drop(ctx, x)
+			}
+		}
+		if err != nil || !remove {
+			break
+		}
+		now, err = d.left(ctx, older)
+	}
+	return all, err
+}
+
+func (d *Dir) drop(ctx context.Context, x *Left) (removed bool, err error) {
+	if x.Kind == "upload" {
+		err = objects.Discard(ctx, d.Store, x.Name, x.object.Identity)
+	} else {
+		err = d.Store.Delete(ctx, x.object)
+	}
+	removed = err == nil || errors.Is(err, fs.ErrNotExist)
+	if removed || errors.Is(err, storage.ErrChanged) {
+		err = nil
+	}
+	return removed, err
+}
+
+// Names of temporary and staged files, and what is unique in them, and in tokens.
+var (
+	temporary = regexp.MustCompile(`(^|/)[._][^/]*[.-]([0-9A-Za-z]{16,})\.(tmp|staged)$`)
+	unique    = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
+)
+
+// left lists what [Dir.Sweep] does.
+func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err error) {
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil {
+		return nil, err
+	}
+	beside, err := d.Store.Tree(ctx, d.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	young := map[string]bool{} // runs
+	for _, o := range beside {
+		young[runOf(o.Rel)] = young[runOf(o.Rel)] || time.Since(o.ModTime) < older
+	}
+	kept, err := l.tokens(ctx, young)
+	if err != nil {
+		return nil, err
+	}
+	tags := map[string]bool{}
+	for token := range kept {
+		for _, tag := range unique.FindAllString(token, -1) {
+			tags[tag] = true
+		}
+	}
+	add := func(kind string, o storage.Object) {
+		if age := time.Since(o.ModTime); age >= older && !o.ModTime.IsZero() && o.Type == 0 {
+			all = append(all, Left{kind, o.Name, o.Size, age.Seconds(), false, o})
+		}
+	}
+	for _, o := range beside {
+		if run := runOf(o.Rel); run != "" && !young[run] {
+			kind, _, _ := strings.Cut(o.Rel, "-")
+			add(kind, o)
+		}
+	}
+	for _, dir := range []string{d.Name, d.Manifests} {
+		tree, err := d.Store.Tree(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range tree {
+			if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] {
+				add(m[3], o)
+			}
+		}
+		uploads, err := objects.Unfinished(ctx, d.Store, dir, kept)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range uploads {
+			add("upload", o)
+		}
+	}
+	return all, nil
+}
+
+// runOf returns the key of the run that a plan or part is of, or "".
+func runOf(name string) string {
+	if p := parsePartName(name); p != nil {
+		return p.key()
+	}
+	key, ok := strings.CutPrefix(name, "plan-")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(key, ".json")
+}
+
+// tokens returns those of the state, and of the parts of some runs; nil: of all.
+func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]bool, error) {
+	s, err := l.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tokens := map[string]bool{}
+	files := s.Files
+	for _, p := range l.parts {
+		if runs != nil && !runs[p.key()] {
+			continue
+		}
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if part != nil {
+			files = append(files[:len(files):len(files)], part.Files...)
+		}
+	}
+	for _, f := range files {
+		tokens[f.Staged] = true
+	}
+	return tokens, nil
+}
