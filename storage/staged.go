@@ -3,11 +3,14 @@ package storage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // A staged file is whole and durable but does not have its name yet, which another process may give
@@ -35,6 +38,9 @@ func (w *localWriter) seal() (token, identity string, settle func() error, err e
 		return "", "", nil, err
 	}
 	info, err := os.Lstat(w.f.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: it was removed before it was complete (run again)%w", w.f.Name(), quiet.Error{Err: ErrChanged})
+	}
 	if err != nil {
 		return "", "", nil, err
 	}

@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -294,5 +297,96 @@ func TestS3Killed(t *testing.T) {
 			}
 			d.clear()
 		}
+	}
+}
+
+// commit --sweep lists the uploads of a machine that has died, removes them with --force, and nothing
+// that is younger, elsewhere, or of a committed run. It ends a run that is under way, which then may
+// be tried again.
+func TestS3Sweep(t *testing.T) {
+	d := newDistant(t)
+	want := d.whole("out/")
+	type left struct{ Kind, Name string }
+	sweep := func(removed bool, args ...string) (found []left) {
+		t.Helper()
+		var out, said bytes.Buffer
+		if code := run(append([]string{"commit", "--sweep", "--json", d.Gateway.Name("out/")}, args...), nil, &out, &said); code != session.ExitDone {
+			t.Errorf("%q: exit code %d: %s", args, code, &said)
+		}
+		var report struct {
+			Left []struct {
+				left
+				Bytes   int64
+				Age     float64 `json:"age_seconds"`
+				Removed bool
+			}
+		}
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatalf("%s: %v", &out, err)
+		}
+		for _, x := range report.Left {
+			if x.Removed != removed || x.Age < 0 || x.Age > 300 {
+				t.Errorf("%q: %+v", args, x)
+			}
+			found = append(found, x.left)
+		}
+		return found
+	}
+	for _, live := range []bool{false, true} {
+		cmd := d.command("out/")
+		var once sync.Once
+		d.Set(slowproxy.Faults{Refuse: func(r *http.Request) (int, string) {
+			if r.URL.Query().Get("partNumber") == "1" {
+				once.Do(func() {
+					if live {
+						sweep(true, "--older", "0s", "--force")
+						return
+					}
+					_ = cmd.Process.Kill()
+				})
+			}
+			return 0, ""
+		}})
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		code, said := end(cmd)
+		d.Set(slowproxy.Faults{})
+		d.partial(want)
+		if live && code != session.ExitTryAgain {
+			t.Errorf("swept: exit code %d: %s", code, said)
+		}
+		if !live {
+			forget(t) // as on another machine
+			if found := sweep(false); len(found) > 0 {
+				t.Errorf("nothing is a day old, yet there is %v", found)
+			}
+			found := sweep(false, "--older", "0s")
+			if len(found) == 0 || len(d.Uploads(t)) != len(found) || found[0].Kind != "upload" || !strings.HasPrefix(found[0].Name, d.Gateway.Name("out/")) {
+				t.Errorf("%v, and uploads %q", found, d.Uploads(t))
+			}
+			sweep(true, "--older", "0s", "--force")
+			if found := d.Uploads(t); len(found) > 0 {
+				t.Errorf("swept: %q", found)
+			}
+		}
+		if code, said := d.run("out/"); code != session.ExitDone {
+			t.Errorf("again: exit code %d: %s", code, said)
+		}
+		sweep(true, "--older", "0s", "--force")
+		d.same("again", want)
+		d.clear()
+	}
+}
+
+// forget removes what this machine knows of its uploads.
+func forget(t *testing.T) {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(cache, "bloomjoin", "uploads"))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

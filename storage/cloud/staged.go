@@ -277,7 +277,8 @@ func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bo
 		if living[id] || err != nil {
 			continue
 		}
-		o := storage.Object{Name: n.of(key), ModTime: aws.ToTime(u.Initiated)}
+		token, _ := json.Marshal(stagedToken{Mark: "00", Upload: id}) // it never fails
+		o := storage.Object{Name: n.of(key), ModTime: aws.ToTime(u.Initiated), Identity: string(token)}
 		err = b.s.do(ctx, b, other, key, func(ctx context.Context) (err error) {
 			o.Size, err = k.sent(ctx, key, id)
 			return err
@@ -286,8 +287,7 @@ func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bo
 			err = nil
 			continue
 		}
-		token, _ := json.Marshal(stagedToken{Mark: "00", Upload: id}) // it never fails
-		o.Identity, all = string(token), append(all, o)
+		all = append(all, o)
 	}
 	return all, err
 }

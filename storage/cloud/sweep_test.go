@@ -180,3 +180,52 @@ func age(t *testing.T, dir string, by time.Duration) {
 		t.Fatal(err)
 	}
 }
+
+// Uploads of other machines are listed by what they would become, with what they hold and since when,
+// except those that are kept. Each can be dropped by its identity.
+func TestUnfinished(t *testing.T) {
+	g, s := gateway(t)
+	begun := time.Now().Add(-time.Minute)
+	whole, token := started(t, g.Name("dir/a"), "out.bloomjoin")
+	part, _ := started(t, g.Name("dir/sub/b"), "")
+	for _, key := range []string{"dirt", "other"} {
+		p, _ := started(t, g.Name(key), "")
+		kill(p)
+	}
+	kill(whole)
+	kill(part)
+	for _, name := range recorded(t) {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(dir string, kept map[string]bool, want ...string) (found []storage.Object) {
+		t.Helper()
+		found, err := objects.Unfinished(t.Context(), s, g.Name(dir), kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, o := range found {
+			names = append(names, strings.TrimPrefix(o.Name, g.Name("")))
+			if o.Size < firstPart || o.Size > 2*firstPart || o.ModTime.Before(begun) || o.ModTime.After(time.Now().Add(time.Minute)) {
+				t.Errorf("%+v", o)
+			}
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("%s: %q, want %q", dir, names, want)
+		}
+		return found
+	}
+	list("", nil, "dir/a", "dir/sub/b", "dirt", "other")
+	list("dir", map[string]bool{token: true}, "dir/sub/b")
+	list("di", nil)
+	for _, o := range list("dir/", nil, "dir/a", "dir/sub/b") {
+		if err := objects.Discard(t.Context(), s, o.Name, o.Identity); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := g.Uploads(t); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+}
