@@ -28,7 +28,6 @@ func (c *cli) commitCmd() *cobra.Command {
 
 The last worker does this by itself, unless it ran with --no-commit or does not see what the others have written. Workers without a common file system have each a directory and manifests of their own: bring their files together in OUT/, and name the manifests.`,
 		Example: `  bloomjoin commit out/
-  bloomjoin commit s3://bucket/out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json
   bloomjoin commit --sweep out/`,
 		Annotations: flags.Help("outputs"),
@@ -49,8 +48,8 @@ The last worker does this by itself, unless it ran with --no-commit or does not 
 	}
 	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
 		flags.AddManifestDir(f, &manifests)
-		f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left, and commit nothing")
-		f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` age from which it is listed, as 7d")
+		f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left")
+		f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` least age of that, as 7d")
 		f.BoolVar(&c.Force, "force", false, "remove it")
 	})
 	return cmd
@@ -117,11 +116,7 @@ func (c *cli) sweep(ctx context.Context, manifests, name string, older time.Dura
 		return err
 	}
 	w := tabwriter.NewWriter(words.Printable{Writer: c.Stdout}, 0, 0, 2, ' ', 0)
-	removed, bytes := 0, int64(0)
 	for _, x := range left {
-		if bytes += x.Bytes; x.Removed {
-			removed++
-		}
 		if !c.JSON {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Kind, words.Bytes(x.Bytes), time.Duration(x.Age*1e9).Round(time.Second), x.Name)
 		}
@@ -129,7 +124,11 @@ func (c *cli) sweep(ctx context.Context, manifests, name string, older time.Dura
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	c.Say("%s: killed attempts have left %s of %v or older, %s: %d removed", name, words.Things(len(left), "object"), older, words.Bytes(bytes), removed)
+	said := "left (--force removes them)"
+	if c.Force {
+		said = "removed"
+	}
+	c.Say("%s: %s of killed attempts, %v or older, %s", name, words.Things(len(left), "object"), older, said)
 	return c.Report(sweepReport{c.NewHead("commit", start), append([]publish.Left{}, left...)}, "")
 }
 

@@ -63,7 +63,7 @@ var dedupFlagTable = map[string]dedupFlag{
 // flagsOfHow are flags on which no answer depends.
 var flagsOfHow = map[string]string{
 	"temp-dir": "TEMP", "memory": "1GiB", "threads": "1", "json": "true", "log-format": "json", "progress": "lines", "progress-interval": "1s",
-	"quiet": "true", "verbose": "true", "store-option": "retries=1", "stdin-digest": "ab", "raw-files": "true",
+	"metrics": "TEMP/run.prom", "log": "TEMP/run.jsonl", "quiet": "true", "verbose": "true", "store-option": "retries=1", "stdin-digest": "ab", "raw-files": "true",
 }
 
 // Each flag of dedup is or is not part of the identity of a state and of an output, as the table

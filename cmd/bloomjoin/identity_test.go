@@ -50,6 +50,7 @@ var everyVerb = map[string]flagged{
 	"threads": {kind: how, args: "--threads 1", done: true}, "memory": {kind: how, args: "--memory 256MiB", done: true},
 	"quiet": {kind: how, args: "--quiet=false", done: true}, "verbose": {kind: how, args: "--verbose", done: true}, "json": {kind: how, args: "--json", done: true},
 	"progress": {kind: how, args: "--progress none", done: true}, "progress-interval": {kind: how, args: "--progress-interval 5s", done: true}, "log-format": {kind: how, args: "--log-format json", done: true},
+	"metrics": {kind: how, args: "--metrics run.prom", done: true}, "log": {kind: how, args: "--log run.jsonl", done: true},
 	"store-option": {kind: how, args: "--store-option region=x", done: true}, "stdin-digest": {kind: which, args: "--stdin-digest 0a", done: true},
 	"help": {kind: how, not: "it runs nothing"}, "help-all": {kind: how, not: "it runs nothing"}, "force": {kind: how, not: "the run is done again, whatever it is"}, "output": {kind: how, not: "it is another output"},
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,29 +37,27 @@ func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Le
 			still[x.object] = true
 		}
 		for i := range all {
-			if x := &all[i]; remove && err == nil && still[x.object] && runs == (runOf(path.Base(x.Name)) != "") {
-				x.Removed, err = d.drop(ctx, x)
+			x := &all[i]
+			switch {
+			case err != nil || !remove:
+				return all, err
+			case !still[x.object] || runs != (runOf(path.Base(x.Name)) != ""):
+				continue
+			case x.Kind == "upload":
+				err = objects.Discard(ctx, d.Store, x.Name, x.object.Identity)
+			default:
+				err = d.Store.Delete(ctx, x.object)
 			}
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			x.Removed = err == nil
 		}
-		if err != nil || !remove {
-			break
+		if err == nil {
+			now, err = d.left(ctx, older)
 		}
-		now, err = d.left(ctx, older)
 	}
 	return all, err
-}
-
-func (d *Dir) drop(ctx context.Context, x *Left) (removed bool, err error) {
-	if x.Kind == "upload" {
-		err = objects.Discard(ctx, d.Store, x.Name, x.object.Identity)
-	} else {
-		err = d.Store.Delete(ctx, x.object)
-	}
-	removed = err == nil || errors.Is(err, fs.ErrNotExist)
-	if removed || errors.Is(err, storage.ErrChanged) {
-		err = nil
-	}
-	return removed, err
 }
 
 // Names of temporary and staged files, and what is unique in them, and in tokens.
@@ -74,6 +73,10 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 		return nil, err
 	}
 	beside, err := d.Store.Tree(ctx, d.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := d.Store.Tree(ctx, d.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -102,25 +105,16 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 			add(kind, o)
 		}
 	}
-	for _, dir := range []string{d.Name, d.Manifests} {
-		tree, err := d.Store.Tree(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range tree {
-			if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] {
-				add(m[3], o)
-			}
-		}
-		uploads, err := objects.Unfinished(ctx, d.Store, dir, kept)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range uploads {
-			add("upload", o)
+	for _, o := range slices.Concat(beside, tree) {
+		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] {
+			add(m[3], o)
 		}
 	}
-	return all, nil
+	uploads, err := objects.Unfinished(ctx, d.Store, d.Name, kept)
+	for _, o := range uploads {
+		add("upload", o)
+	}
+	return all, err
 }
 
 // runOf returns the key of the run that a plan or part is of, or "".

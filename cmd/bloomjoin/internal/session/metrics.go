@@ -241,7 +241,7 @@ func named(path string) (name, unit, total string) {
 	if grows.MatchString(path) && !strings.Contains(path, "memory") && !strings.Contains(path, "expected") {
 		total = "_total"
 	}
-	words := slices.DeleteFunc(strings.Split("bloomjoin_"+path, "_"), func(w string) bool { return w == "" || w == "total" })
+	words := slices.DeleteFunc(strings.Split("bloomjoin_"+path, "_"), func(w string) bool { return w == "" || w == "total" && w != path })
 	if i := slices.IndexFunc(words, func(w string) bool { return w == "bytes" || w == "seconds" }); i >= 0 && !slices.Contains(words, "per") {
 		unit = words[i]
 		words = append(slices.Delete(words, i, i+1), unit)

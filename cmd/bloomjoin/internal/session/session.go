@@ -93,7 +93,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` format of messages: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
 		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
-		f.String("metrics", "", "`FILE` keep the figures in a file, as OpenMetrics")
+		f.String("metrics", "", "`FILE` write the figures, as OpenMetrics")
 		f.String("log", "", "`FILE` append messages and events, as JSON lines")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.Verbose, "verbose", false, "report how files were read, which were skipped, what took time")
