@@ -40,6 +40,8 @@ NOT_HERE = {
     "json": "the report is always read",
     "log-format": "messages become exceptions and warnings",
     "progress-interval": "progress",
+    "metrics": "the report has the figures",
+    "log": "messages become exceptions and warnings",
     "quiet": "messages are not shown",
     "verbose": "messages are not shown",
     "count": "the report has the number of rows",
