@@ -122,8 +122,8 @@ func (b *bucket) stat(ctx context.Context, key string) (e entry, err error) {
 }
 
 // read begins to read n bytes of an object. It sends one request.
-func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n int64) (io.ReadCloser, error) {
-	ctx, c := withCall(ctx, get)
+func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n int64, attempt int) (io.ReadCloser, error) {
+	ctx, c := withCall(ctx, get, attempt)
 	b.s.note(b, get)
 	a, err := b.get(ctx, key, o.Identity, off, n)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
-	"github.com/bloomjoin/bloomjoin/storage/cloud/internal/fetch"
 )
 
 // failure is a request that has failed.
@@ -234,7 +233,7 @@ func broken(err error) bool {
 		return !dns.IsNotFound
 	case errors.As(err, &cert), errors.As(err, &authority):
 		return false
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, fetch.ErrStalled), errors.Is(err, errNotKept):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, errStalled), errors.Is(err, errNotKept):
 		return true
 	}
 	return errors.As(err, &network)

@@ -18,8 +18,8 @@ type source struct {
 }
 
 // Get implements [fetch.Source].
-func (s *source) Get(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	return s.b.read(ctx, s.o, s.key, off, n)
+func (s *source) Get(ctx context.Context, off, n int64, attempt int) (io.ReadCloser, error) {
+	return s.b.read(ctx, s.o, s.key, off, n, attempt)
 }
 
 // Again implements [fetch.Source].

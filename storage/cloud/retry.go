@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -25,7 +26,7 @@ const (
 func (s *store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
 	var since time.Time
 	for attempt := 0; ; attempt++ {
-		err := s.once(ctx, b, k, key, f)
+		err := s.once(ctx, b, k, key, attempt, f)
 		if err == nil {
 			return nil
 		}
@@ -39,18 +40,12 @@ func (s *store) do(ctx context.Context, b *bucket, k kind, key string, f func(co
 }
 
 // once sends a request when fewer than Options.Requests are under way.
-func (s *store) once(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+func (s *store) once(ctx context.Context, b *bucket, k kind, key string, attempt int, f func(context.Context) error) error {
 	if err := s.queue.Acquire(ctx); err != nil {
 		return err
 	}
 	defer s.queue.Release()
-	switch k {
-	case list, head, del: // short, so one that does not end is sent again
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience/2)
-		defer cancel()
-	}
-	ctx, c := withCall(ctx, k)
+	ctx, c := withCall(ctx, k, attempt)
 	s.note(b, k)
 	err := f(ctx)
 	var known *fault.Error
@@ -83,6 +78,7 @@ func (s *store) again(ctx context.Context, err error, attempt int, since time.Ti
 		}
 		pause = refusedPause
 	}
+	pause = max(pause, s.budget.spend())
 	if time.Since(since)+pause > patience {
 		return f.report()
 	}
@@ -93,4 +89,52 @@ func (s *store) again(ctx context.Context, err error, attempt int, since time.Ti
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// budget limits the requests that are sent again, so that a service in trouble does not get many
+// more: a tenth of all requests, some each second, and some at once.
+type budget struct {
+	mu   sync.Mutex
+	left float64 // below 0: so many retries wait
+	at   time.Time
+}
+
+const (
+	budgetShare  = 0.1
+	budgetRate   = 10 // a second
+	budgetAtOnce = 100
+)
+
+// earn adds what a request permits, and what time does. b.mu is held.
+func (b *budget) earn(share float64) {
+	now := time.Now()
+	b.left = min(b.left+share+budgetRate*now.Sub(b.at).Seconds(), budgetAtOnce)
+	b.at = now
+}
+
+// request counts a request that is sent for the first time.
+func (b *budget) request() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.earn(budgetShare)
+}
+
+// spend counts a retry, and returns how long it has to wait.
+func (b *budget) spend() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.earn(0)
+	b.left--
+	return min(time.Duration(-b.left/budgetRate*float64(time.Second)), maxPause)
+}
+
+// hedge reports whether a request may be sent for the second time, and counts it.
+func (b *budget) hedge() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.earn(0); b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
 }

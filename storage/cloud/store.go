@@ -78,11 +78,12 @@ type Store interface {
 }
 
 type store struct {
-	opts  Options
-	stats counters
-	http  *http.Client // for all clouds; it sends each request once
-	queue *fetch.Queue // of all requests
-	parts *parts       // that are being uploaded
+	opts   Options
+	stats  counters
+	budget budget
+	http   *http.Client // for all clouds; it sends each request once
+	queue  *fetch.Queue // of all requests
+	parts  *parts       // that are being uploaded
 
 	mu      sync.Mutex
 	buckets map[place]*bucket
@@ -119,7 +120,7 @@ func New(o Options) Store {
 	}
 	s := &store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
 	s.parts = newParts(o.Memory/4, s.queue)
-	s.http = newClient(o.Requests, &s.stats)
+	s.http = newClient(s)
 	return s
 }
 

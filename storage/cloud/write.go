@@ -292,7 +292,7 @@ func (w *writer) publish(over string) (identity string, err error) {
 			identity, err = w.put(over)
 			return err
 		}
-		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) (err error) {
+		return b.s.do(w.ctx, b, end, w.key, func(ctx context.Context) (err error) {
 			identity, err = w.up.complete(ctx, over)
 			return err
 		})
@@ -339,7 +339,7 @@ func (w *writer) put(over string) (identity string, err error) {
 	again := false
 	err = w.b.s.do(w.ctx, w.b, put, w.key, func(ctx context.Context) (err error) {
 		if again && over != anyVersion {
-			ctx, _ := withCall(ctx, head)
+			ctx, _ := withCall(ctx, head, 1)
 			if _, now, err := w.b.marked(ctx, w.key); err == nil && now != over {
 				return fs.ErrExist
 			}

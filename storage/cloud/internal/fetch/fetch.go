@@ -27,11 +27,12 @@ import (
 
 // Source reads one object, always the same version.
 type Source interface {
-	// Get begins to read n bytes at off. It sends one request.
-	Get(ctx context.Context, off, n int64) (io.ReadCloser, error)
+	// Get begins to read n bytes at off. It sends one request, and ends it if no bytes come for
+	// long. attempt counts the attempts since the last progress.
+	Get(ctx context.Context, off, n int64, attempt int) (io.ReadCloser, error)
 	// Again waits until the request should be sent again after err, which came from
-	// Get or from reading. attempt counts the attempts since the last progress, which
-	// was at since. If the request should not be sent again, Again returns the error
+	// Get or from reading. The last progress was at
+	// since. If the request should not be sent again, Again returns the error
 	// of the reads.
 	Again(ctx context.Context, err error, attempt int, since time.Time) error
 }
@@ -62,6 +63,8 @@ type Queue struct {
 
 	mu      sync.Mutex
 	taken   int       // slots
+	most    float64   // of taken; halved when a service is asked too much, and grows again
+	halved  time.Time // when that was
 	waiting []*waiter // for a slot; before all that is queued
 	order   []*piece  // queued, in the order of announcement, and others to be skipped
 	queued  int64     // bytes
@@ -78,7 +81,7 @@ type waiter struct {
 // New returns a Queue.
 func New(o Options) *Queue {
 	o.Requests = max(o.Requests, 1)
-	return &Queue{o: o, largest: min(requestSize, max(o.Memory/int64(o.Requests), pieceSize))}
+	return &Queue{o: o, most: float64(o.Requests), largest: min(requestSize, max(o.Memory/int64(o.Requests), pieceSize))}
 }
 
 // Wait waits until the requests of closed objects have ended.
@@ -90,14 +93,10 @@ func (q *Queue) Acquire(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	q.mu.Lock()
-	if q.taken < q.o.Requests && len(q.waiting) == 0 {
-		q.taken++
-		q.mu.Unlock()
-		return nil
-	}
 	w := &waiter{granted: make(chan struct{})}
+	q.mu.Lock()
 	q.waiting = append(q.waiting, w)
+	q.pump()
 	q.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -109,18 +108,44 @@ func (q *Queue) Acquire(ctx context.Context) error {
 	if i := slices.Index(q.waiting, w); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	} else { // granted in the meantime
-		q.taken--
-		q.pump()
+		q.release()
 	}
 	return context.Cause(ctx)
+}
+
+// TryAcquire takes a slot if one is free, and reports whether it has.
+func (q *Queue) TryAcquire() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.taken >= int(q.most) || len(q.waiting) > 0 {
+		return false
+	}
+	q.taken++
+	return true
 }
 
 // Release gives a slot back.
 func (q *Queue) Release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.release()
+}
+
+// release gives a slot back. After as many as there are, there is one more, up to the limit. q.mu
+// is held.
+func (q *Queue) release() {
 	q.taken--
+	q.most = min(q.most+1/q.most, float64(q.o.Requests))
 	q.pump()
+}
+
+// Throttle halves the number of slots, once a second at most.
+func (q *Queue) Throttle() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := time.Now(); now.Sub(q.halved) >= time.Second {
+		q.most, q.halved = max(q.most/2, 1), now
+	}
 }
 
 // Reserve takes n bytes of the memory if they are free, or if force is true. It
@@ -147,7 +172,7 @@ func (q *Queue) free(n int64) { q.used -= n }
 
 // pump starts what can be started. q.mu is held.
 func (q *Queue) pump() {
-	for q.taken < q.o.Requests {
+	for q.taken < int(q.most) {
 		var p *piece
 		if len(q.waiting) > 0 {
 			w := q.waiting[0]
@@ -240,6 +265,5 @@ func (q *Queue) finish(pieces []*piece, err error) {
 			p.wake()
 		}
 	}
-	q.taken--
-	q.pump()
+	q.release()
 }

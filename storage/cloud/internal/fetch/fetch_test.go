@@ -42,7 +42,7 @@ func newFake(size int) *fake {
 	return f
 }
 
-func (f *fake) Get(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+func (f *fake) Get(ctx context.Context, off, n int64, _ int) (io.ReadCloser, error) {
 	f.mu.Lock()
 	f.asked = append(f.asked, storage.Range{Off: off, Len: n})
 	at := len(f.asked)
@@ -444,20 +444,48 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// A response that does not go on is given up, and its request sent again.
-func TestStall(t *testing.T) {
-	f := newFake(4 * mib)
-	f.latency = 0
-	f.rate = 1000 // 64 KiB take 65 seconds
-	world(t, f, Options{Requests: 1, Memory: 4 * mib}, func(t *testing.T, q *Queue, o *Object) {
-		begin := time.Now()
-		_, err := o.ReadAt(make([]byte, 100*kib), 0)
-		if !errors.Is(err, ErrStalled) {
-			t.Errorf("got %v", err)
+// Throttle halves the slots, once a second at most, and as many requests as there are give one
+// back. TryAcquire takes only what nobody waits for.
+func TestThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Options{Requests: 8, Memory: mib})
+		free := func() (n int) {
+			for q.TryAcquire() {
+				n++
+			}
+			return n
 		}
-		if d, n := time.Since(begin), len(f.requests()); n != 11 || d < 11*stall || d > 12*stall {
-			t.Errorf("%d requests in %v", n, d)
+		want := func(n int) {
+			t.Helper()
+			if got := free(); got != n {
+				t.Errorf("%d slots, want %d", got, n)
+			}
 		}
+		want(8)
+		q.Throttle()
+		q.Throttle() // of the same moment
+		waits := make(chan error)
+		go func() { waits <- q.Acquire(t.Context()) }()
+		synctest.Wait()
+		for range 4 {
+			q.Release()
+		}
+		want(0)
+		q.Release()
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		for range 3 {
+			q.Release()
+		}
+		want(4) // and one more, which was waited for
+		time.Sleep(time.Second)
+		for range 4 {
+			q.Throttle()
+			time.Sleep(time.Second)
+		}
+		q.Release()
+		want(0)
 	})
 }
 

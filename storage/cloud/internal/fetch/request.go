@@ -2,17 +2,10 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
 )
-
-// stall is how long a response may take for its next bytes.
-const stall = 30 * time.Second
-
-// ErrStalled means that a response did not go on.
-var ErrStalled = errors.New("no bytes came for 30 seconds")
 
 // request fetches pieces of one object, in ascending order. It discards the bytes
 // between them.
@@ -28,7 +21,7 @@ func (r *request) run(ctx context.Context) error {
 	q := r.o.q
 	since := time.Now()
 	for attempt := 0; ; attempt++ {
-		n, err := r.attempt(ctx)
+		n, err := r.send(ctx, attempt)
 		if err == nil {
 			return nil
 		}
@@ -50,29 +43,20 @@ func (r *request) run(ctx context.Context) error {
 	}
 }
 
-// attempt sends one request for the rest, and returns how many bytes it got.
-func (r *request) attempt(ctx context.Context) (got int64, err error) {
+// send sends one request for the rest, and returns how many bytes it got.
+func (r *request) send(ctx context.Context, attempt int) (got int64, err error) {
 	off, n := r.left()
 	if n == 0 {
 		return 0, nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watch := time.AfterFunc(stall, func() { cancel(ErrStalled) })
-	defer watch.Stop()
-	defer func() {
-		if err != nil && errors.Is(context.Cause(ctx), ErrStalled) {
-			err = ErrStalled
-		}
-	}()
 	begin := time.Now()
-	body, err := r.o.source.Get(ctx, off, n)
+	body, err := r.o.source.Get(ctx, off, n, attempt)
 	if err != nil {
 		return 0, err
 	}
 	answer := time.Now()
 	r.o.link.answered(answer.Sub(begin))
-	got, err = r.receive(&watched{body, watch}, off)
+	got, err = r.receive(body, off)
 	r.o.link.received(got, time.Since(answer))
 	if e := body.Close(); err == nil && e != nil && got < n {
 		err = e
@@ -165,18 +149,4 @@ func short(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
-}
-
-// watched puts off the end of an attempt with each of its bytes.
-type watched struct {
-	io.Reader
-	watch *time.Timer
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.Reader.Read(p)
-	if n > 0 {
-		w.watch.Reset(stall)
-	}
-	return n, err
 }
