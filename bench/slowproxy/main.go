@@ -31,7 +31,8 @@ func main() {
 	flag.Int64Var(&f.Rate, "rate", 0, "bytes a second of a connection in each direction; 0: no limit")
 	flag.Float64Var(&f.Fail, "fail", 0, "share of requests that are refused with 500, 503 or 503 SlowDown")
 	flag.Float64Var(&f.Cut, "cut", 0, "share of requests whose connection breaks")
-	flag.Uint64Var(&f.Seed, "seed", 1, "seed of -fail and -cut")
+	flag.Float64Var(&f.Hang, "hang", 0, "share of requests that are never answered")
+	flag.Uint64Var(&f.Seed, "seed", 1, "seed of -fail, -cut and -hang")
 	flag.Parse()
 	if err := run(*listen, *target, f); err != nil {
 		fmt.Fprintln(os.Stderr, "slowproxy:", err)

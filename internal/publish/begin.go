@@ -267,15 +267,17 @@ func (l *listing) dropPart(ctx context.Context, p *partName) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range part.Files {
-		if f.Staged == "" { // of version 4
-			continue
+	return l.dir.discard(ctx, part.Files)
+}
+
+// discard drops staged files.
+func (d *Dir) discard(ctx context.Context, files []File) error {
+	return d.all(len(files), func(i int) error {
+		if files[i].Staged == "" { // of version 4, or not staged yet
+			return nil
 		}
-		if err := objects.Discard(ctx, l.dir.Store, l.dir.path(f.Name), f.Staged); err != nil {
-			return err
-		}
-	}
-	return nil
+		return objects.Discard(ctx, d.Store, d.path(files[i].Name), files[i].Staged)
+	})
 }
 
 // finished reports whether a run without inputs has finished before.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -166,17 +164,17 @@ func (d *Dir) fence(ctx context.Context, l *listing, inputs map[string]bool) err
 	return nil
 }
 
+// preload reads parts, as far as they are still there.
+func (l *listing) preload(ctx context.Context, names []*partName) error {
+	return l.dir.all(len(names), func(i int) error {
+		_, err := l.load(ctx, names[i])
+		return err
+	})
+}
+
 // loadAll reads parts; nil if one has gone meanwhile.
 func (l *listing) loadAll(ctx context.Context, names []*partName) (parts []*Part, err error) {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cmp.Or(l.dir.AtOnce, requestsAtOnce))
-	for _, p := range names {
-		group.Go(func() error {
-			_, err := l.load(ctx, p)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	if err := l.preload(ctx, names); err != nil {
 		return nil, err
 	}
 	for _, p := range names {
@@ -477,20 +475,15 @@ func (d *Dir) forget(ctx context.Context, parts []*Part) error {
 			staged[f.Staged] = true
 		}
 	}
-	for _, p := range l.of(parts[0].Run[:digits], parts[0].Of) {
-		part, err := l.load(ctx, p)
+	left := l.of(parts[0].Run[:digits], parts[0].Of)
+	return d.all(len(left), func(i int) error {
+		part, err := l.load(ctx, left[i])
 		switch {
-		case err != nil:
+		case err != nil, part == nil, !d.dead(s, part): // that one has begun since
 			return err
-		case part == nil, !d.dead(s, part): // that one has begun since
 		case slices.ContainsFunc(part.Files, func(f File) bool { return !staged[f.Staged] }): // of another attempt
-			err = l.dropPart(ctx, p)
-		default:
-			err = d.removeObject(ctx, d.listed(p))
+			return l.dropPart(ctx, left[i])
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return d.removeObject(ctx, d.listed(left[i]))
+	})
 }

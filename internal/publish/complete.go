@@ -93,18 +93,18 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, c *Committed) error {
 
 // named reads parts that stand elsewhere, in place of those beside the directory.
 func (l *listing) named(ctx context.Context, names []string) error {
-	l.parts, l.elsewhere = nil, true
-	for _, name := range names {
+	l.parts, l.elsewhere = make([]*partName, len(names)), true
+	return l.dir.all(len(names), func(i int) (err error) {
+		name := names[i]
 		p := parsePartName(path.Base(name))
 		if p == nil {
 			return cause.Mark(cause.NotCommitted, faults.Errorf("%s: not the name of a worker's manifest (want one as shard-RUN-00003-of-00016.json)", name))
 		}
-		var err error
 		if p.part, err = l.dir.readPart(ctx, name); err != nil {
 			return err
 		}
 		p.part.elsewhere = true
-		l.parts = append(l.parts, p)
-	}
-	return nil
+		l.parts[i] = p
+		return nil
+	})
 }

@@ -53,21 +53,21 @@ func (d *Dir) markOnce(ctx context.Context, l *listing) (noSuccessReason string,
 			markers[name], empty = false, append(empty, name)
 		}
 	}
-	for _, name := range inOrder(markers) {
-		_, is := l.objects[name]
-		want := markers[name]
-		switch {
-		case is && !want:
-			err = d.remove(ctx, name)
-		case want && !is:
-			err = d.touch(ctx, name)
-		default:
-			continue
-		}
+	for _, names := range inOrder(markers) {
+		names = slices.DeleteFunc(names, func(name string) bool {
+			_, is := l.objects[name]
+			return is == markers[name]
+		})
+		err := d.all(len(names), func(i int) error {
+			if markers[names[i]] {
+				return d.touch(ctx, names[i])
+			}
+			return d.remove(ctx, names[i])
+		})
 		if err != nil {
 			return "", false, err
 		}
-		done = false
+		done = done && len(names) == 0
 	}
 	return noSuccessReason, done, d.removeDirs(ctx, empty)
 }
@@ -92,26 +92,20 @@ func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
 	if err := l.dropPlans(ctx, s); err != nil {
 		return err
 	}
-	for _, p := range l.parts {
+	err := d.all(len(l.parts), func(i int) error {
+		p := l.parts[i]
 		part, err := l.load(ctx, p)
-		if err != nil {
-			return err
-		}
 		planned := p.of == 1 || slices.Contains(l.plans, planName(p.run, p.of))
-		if part == nil || planned && !d.dead(s, part) {
-			continue
-		}
-		if err := l.dropPart(ctx, p); err != nil {
+		if err != nil || part == nil || planned && !d.dead(s, part) {
 			return err
 		}
+		return l.dropPart(ctx, p)
+	})
+	if err == nil {
+		err = d.all(len(l.stale), func(i int) error { return d.removeManifest(ctx, l.stale[i]) })
 	}
-	for _, name := range l.stale {
-		if err := d.removeManifest(ctx, name); err != nil {
-			return err
-		}
-	}
-	if l.newest == 0 {
-		return nil
+	if err != nil || l.newest == 0 {
+		return err
 	}
 	c := State{}
 	if _, err := d.readJSON(ctx, d.manifest(copyName), &c, func() int { return c.Version }); err == nil && c.Generation == s.Generation {
@@ -124,13 +118,16 @@ func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
 // that is an output without being in the state. Their partitions are added to busy.
 func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[string]bool) (wrong string, err error) {
 	d.damaged = map[string]string{}
-	for i := range s.Files {
-		f := &s.Files[i]
-		trouble, err := d.trouble(ctx, l, f)
-		if err != nil {
-			return "", err
-		}
-		if trouble != "" {
+	troubles := make([]string, len(s.Files))
+	err = d.all(len(troubles), func(i int) (err error) {
+		troubles[i], err = d.trouble(ctx, l, &s.Files[i])
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for i, trouble := range troubles {
+		if f := &s.Files[i]; trouble != "" {
 			busy[partitionOf(f.Name)] = true
 			what := f.Name + " is " + trouble
 			wrong = cmp.Or(wrong, what)
@@ -182,9 +179,10 @@ func (d *Dir) touch(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// inOrder returns the names of markers in the order of changing them: the marker of the whole
-// directory is removed first and written last.
-func inOrder(markers map[string]bool) (names []string) {
+// inOrder returns the names of markers in the order of changing them, those together that may be
+// changed at once: the marker of the whole directory is removed first and written last.
+func inOrder(markers map[string]bool) [2][]string {
+	var names []string
 	for name := range markers {
 		if name != Success {
 			names = append(names, name)
@@ -192,7 +190,7 @@ func inOrder(markers map[string]bool) (names []string) {
 	}
 	slices.Sort(names)
 	if markers[Success] {
-		return append(names, Success)
+		return [2][]string{names, {Success}}
 	}
-	return append([]string{Success}, names...)
+	return [2][]string{{Success}, names}
 }

@@ -97,6 +97,11 @@ func (r *Run) planned(t Task) *Part {
 // part of each other one: this program can read them all, or none.
 func (l *listing) runs(ctx context.Context, but string) (map[string]*Part, error) {
 	all := map[string]*Part{}
+	if but == "" {
+		if err := l.preload(ctx, l.parts); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range l.parts {
 		if but != "" && (p.key() == but || all[p.key()] != nil) {
 			continue

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -81,6 +82,26 @@ func (d *Dir) publish(ctx context.Context, l *listing, s *State) error {
 	return err
 }
 
+// all calls f with 0 to n-1, several at once, and returns the error of the least that has failed.
+// After an error it calls f no more.
+func (d *Dir) all(n int, f func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(cmp.Or(d.AtOnce, requestsAtOnce))
+	var failed atomic.Bool
+	errs := make([]error, n)
+	for i := range n {
+		group.Go(func() error {
+			if !failed.Load() {
+				errs[i] = f(i)
+				failed.CompareAndSwap(false, errs[i] != nil)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // they are in errs
+	return cmp.Or(errs...)
+}
+
 // requestsAtOnce is how many requests an object store is asked at the same time.
 const requestsAtOnce = 64
 
@@ -129,11 +150,14 @@ func (d *Dir) unmark(ctx context.Context, l *listing, s *State) error {
 	for p := range s.changing() {
 		markers[path.Join(p, Success)] = false
 	}
-	for _, name := range inOrder(markers) {
-		if _, ok := l.objects[name]; !ok && name != Success { // which a run may have written since
-			continue
-		}
-		if err := d.remove(ctx, name); err != nil {
+	for _, names := range inOrder(markers) {
+		err := d.all(len(names), func(i int) error {
+			if _, ok := l.objects[names[i]]; !ok && names[i] != Success { // which a run may have written since
+				return nil
+			}
+			return d.remove(ctx, names[i])
+		})
+		if err != nil {
 			return err
 		}
 	}

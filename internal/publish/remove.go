@@ -15,22 +15,21 @@ import (
 // clear removes the files that a state has no place for. What another program has put there
 // since stays.
 func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
-	var names []string
-	for i := range s.Remove {
+	names := make([]string, len(s.Remove))
+	err := d.all(len(names), func(i int) error {
 		f := &s.Remove[i]
-		names = append(names, f.Name)
+		names[i] = f.Name
 		o, ok := l.objects[f.Name]
 		if !ok || o.Type != 0 || s.file(f.Name) != nil {
-			continue
+			return nil
 		}
-		if why, err := d.replaced(ctx, l, f); err != nil {
-			return err
-		} else if why != "" {
-			continue
-		}
-		if err := d.removeObject(ctx, storage.Object{Name: d.path(f.Name), Identity: o.Identity}); err != nil {
+		if why, err := d.replaced(ctx, l, f); err != nil || why != "" {
 			return err
 		}
+		return d.removeObject(ctx, storage.Object{Name: d.path(f.Name), Identity: o.Identity})
+	})
+	if err != nil {
+		return err
 	}
 	return d.removeDirs(ctx, names)
 }
@@ -57,17 +56,14 @@ func (d *Dir) replaced(ctx context.Context, l *listing, f *File) (string, error)
 // sparing returns an error if a new state would remove a file that this output has not
 // written, although it had written one of that name.
 func (d *Dir) sparing(ctx context.Context, l *listing, next *State) error {
-	for i := range next.Remove {
+	return d.all(len(next.Remove), func(i int) error {
 		f := &next.Remove[i]
 		why, err := d.replaced(ctx, l, f)
-		if err != nil {
-			return err
-		}
-		if why != "" {
+		if err == nil && why != "" {
 			return fmt.Errorf("%s: %s is not the file that this output has written (%s), and this run would remove it, as its input is gone or has other outputs (move the file to another place)%w", d.Name, f.Name, why, quiet.Error{Err: ErrExists})
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // removeDirs removes the directories of files that are gone, as far as they are empty.

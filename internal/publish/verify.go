@@ -29,11 +29,15 @@ func (d *Dir) Verify(ctx context.Context, sums bool) (*Verified, error) {
 	if s.pending() {
 		v.Problems = append(v.Problems, d.Name+": "+cutShort)
 	}
-	for i := range s.Files {
-		problem, err := d.verify(ctx, l, &s.Files[i], sums)
-		if err != nil {
-			return nil, err
-		}
+	problems := make([]string, len(s.Files))
+	err = d.all(len(problems), func(i int) (err error) {
+		problems[i], err = d.verify(ctx, l, &s.Files[i], sums)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, problem := range problems {
 		if problem != "" {
 			v.Problems = append(v.Problems, fmt.Sprintf("%s: %s", d.path(s.Files[i].Name), problem))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -221,21 +222,15 @@ func (w *Writer) End(ctx context.Context, failed error) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	d := w.run.dir
-	var errs []error
-	var names []string
-	for _, f := range w.files {
-		names = append(names, f.Name)
-		if f.Staged != "" {
-			errs = append(errs, objects.Discard(ctx, d.Store, d.path(f.Name), f.Staged))
-		}
-	}
-	if errors.Join(errs...) == nil {
+	files := w.Files()
+	err := d.discard(ctx, files)
+	if err == nil {
 		w.tell()
 	}
 	if failed != nil {
-		errs = append(errs, d.removeDirs(ctx, names))
+		err = errors.Join(err, d.removeDirs(ctx, each.Slice(files, func(f File) string { return f.Name })))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // tell says that a part has what is staged, or nothing is any more.

@@ -50,6 +50,7 @@ const (
 	leastLimit = 2 * time.Second
 	mostLimit  = time.Minute
 	tailFactor = 20
+	endFactor  = 2 // for requests that complete an upload or copy an object
 	// hedgeShare is the part of the limit after which a read is sent for the second time.
 	hedgeShare = 8
 	// stall is how long an answer may take for its next bytes.
@@ -68,13 +69,13 @@ var errStalled = errors.New("no answer in time")
 type host struct {
 	mu       sync.Mutex
 	answered bool
-	refusing *time.Time // since when it refuses connections and has answered nothing
-	rate     float64    // of uploads; 0: unknown
-	took     [kinds][]time.Duration
-	next     [kinds]int // where the next of took goes
+	refusing *time.Time      // since when it refuses connections and has answered nothing
+	rate     float64         // of uploads; 0: unknown
+	took     []time.Duration // by the last answers
+	next     int             // where the next of took goes
 }
 
-// times is the number of answers that are remembered of each kind.
+// times is the number of answers that are remembered.
 const times = 64
 
 // refusedSince returns since when a host refuses connections; nil: it has answered before. What is
@@ -95,8 +96,11 @@ func (h *host) limit(c *call, last bool, n int64) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	limit := firstLimit
-	if took := slices.Sorted(slices.Values(h.took[c.kind])); len(took) > 0 {
+	if took := slices.Sorted(slices.Values(h.took)); len(took) > 0 {
 		limit = max(leastLimit, tailFactor*took[len(took)*9/10])
+	}
+	if c.kind == end {
+		limit *= endFactor
 	}
 	if limit = min(limit<<min(c.attempt, 5), mostLimit); last {
 		limit = mostLimit
@@ -109,15 +113,15 @@ func (h *host) limit(c *call, last bool, n int64) time.Duration {
 }
 
 // note remembers how long an answer has taken, or has not come.
-func (h *host) note(k kind, d time.Duration) {
+func (h *host) note(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.took[k]) < times {
-		h.took[k] = append(h.took[k], d)
+	if len(h.took) < times {
+		h.took = append(h.took, d)
 		return
 	}
-	h.took[k][h.next[k]] = d
-	h.next[k] = (h.next[k] + 1) % times
+	h.took[h.next] = d
+	h.next = (h.next + 1) % times
 }
 
 // sent remembers how long a request with a body of n bytes has taken.
@@ -256,13 +260,13 @@ func (t *transport) send(req *http.Request, c *call, h *host, limit time.Duratio
 	w.timer.Stop()
 	if err != nil {
 		if context.Cause(ctx) == errStalled { //nolint:errorlint // the very one
-			h.note(c.kind, limit)
+			h.note(limit)
 			err = errStalled
 		}
 		cancel(nil)
 		return nil, err
 	}
-	h.note(c.kind, time.Since(*w.moved.Load()))
+	h.note(time.Since(*w.moved.Load()))
 	h.sent(req.ContentLength, time.Since(begin))
 	resp.Body = &countedBody{resp.Body, &t.s.stats, ctx, cancel, w.timer}
 	return resp, nil

@@ -34,6 +34,9 @@ type Faults struct {
 	// Cut is the share of requests whose connection breaks at a random byte of
 	// the request's or the answer's body.
 	Cut float64
+	// Hang is the share of requests that are never answered. Every other one is passed on
+	// all the same, whole.
+	Hang float64
 	// Expire refuses all requests after the first Expire ones since Set with
 	// ExpiredToken. 0: never.
 	Expire int
@@ -41,7 +44,7 @@ type Faults struct {
 	// goroutines at once. If it returns a status, the request is refused with that
 	// and the code, as S3 words it. It may also change objects in the store.
 	Refuse func(r *http.Request) (status int, code string)
-	// Only, if not nil, chooses the requests that Fail, Cut and Expire apply to.
+	// Only, if not nil, chooses the requests that Fail, Cut, Hang and Expire apply to.
 	Only func(r *http.Request) bool
 	Seed uint64
 }
@@ -55,7 +58,9 @@ type Request struct {
 	Status int    // 0: the connection was cut before the answer
 	In     int64  // bytes of the request's body
 	Out    int64  // bytes of the answer's body
-	Fault  string // "", "cut", or the code of the refusal
+	Fault  string // "", "cut", "hang", or the code of the refusal
+	// When it came, and when the answer's last byte went out, in microseconds since 1970.
+	Start, End int64
 }
 
 // Proxy is an [http.Handler] that passes requests on to one target. Its methods
@@ -127,6 +132,8 @@ type fate struct {
 	status int
 	cut    int64 // after so many bytes of the body; negative: never
 	answer bool  // the answer's body is cut, not the request's
+	hang   bool  // there is no answer
+	pass   bool  // all the same, the request is passed on
 }
 
 // fate decides what happens to a request.
@@ -166,6 +173,8 @@ func (p *Proxy) fate(r *http.Request) (Faults, fate) {
 		if !what.answer {
 			what.cut %= r.ContentLength
 		}
+	case dice >= 1-f.Hang:
+		what.hang, what.pass = true, random.IntN(2) == 0
 	}
 	return f, what
 }
@@ -174,8 +183,9 @@ func (p *Proxy) fate(r *http.Request) (Faults, fate) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, what := p.fate(r)
 	pace := p.pace(r)
-	done := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Range: r.Header.Get("Range"), Fault: what.refuse}
+	done := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Range: r.Header.Get("Range"), Fault: what.refuse, Start: time.Now().UnixMicro()}
 	complete := sync.OnceFunc(func() {
+		done.End = time.Now().UnixMicro()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.log = append(p.log, done)
@@ -193,6 +203,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		done.Status = what.status
 		refuse(w, r, what)
 		return
+	}
+	if what.hang {
+		done.Fault = "hang"
+		if !what.pass {
+			done.In, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}
 	}
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.RequestURI = p.target.Scheme, p.target.Host, ""
@@ -212,6 +230,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // as if the target's connection were the client's
 	}
 	defer resp.Body.Close()
+	if what.hang {
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
 	sleep(r.Context(), time.Until(first))
 	header := w.Header()
 	for name, values := range resp.Header {
