@@ -84,7 +84,16 @@ func token(c Credentials) error {
 }
 
 // get returns the credentials, and when to ask for them again.
-func (c *credentials) get(ctx context.Context) (Credentials, time.Time, error) {
+func (c *credentials) get(ctx context.Context) (got Credentials, until time.Time, err error) {
+	got, err = await(ctx, func() (Credentials, error) {
+		got, until, err := c.now(ctx)
+		got.Expires = until
+		return got, err
+	})
+	return got, got.Expires, err
+}
+
+func (c *credentials) now(ctx context.Context) (Credentials, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

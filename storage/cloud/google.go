@@ -34,14 +34,14 @@ func (b *bucket) openGoogle(ctx context.Context) error {
 	}
 	emulator := os.Getenv("STORAGE_EMULATOR_HOST")
 	if c := b.credentials(token); c != nil {
-		transport = &oauth2.Transport{Base: transport, Source: c}
+		transport = bearer{transport, c}
 	} else if emulator == "" && !b.s.opts.Anonymous {
 		// The tokens are used for as long as the Store, not as ctx.
 		found, err := gcp.FindDefaultCredentials(context.WithoutCancel(ctx), "https://www.googleapis.com/auth/cloud-platform")
 		if err != nil {
 			return b.failed(new(call), "", err)
 		}
-		transport = &oauth2.Transport{Base: transport, Source: found.TokenSource}
+		transport = bearer{transport, found.TokenSource}
 	}
 	host := "https://storage." + cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com")
 	if emulator != "" {
@@ -55,6 +55,27 @@ func (b *bucket) openGoogle(ctx context.Context) error {
 	g := google{&http.Client{Transport: transport}, host, "/storage/v1/b/" + escape(b.place.bucket) + "/o"}
 	b.cloud, b.sink = g, g
 	return nil
+}
+
+// bearer sends tokens along. It waits for one no longer than for an answer.
+type bearer struct {
+	http.RoundTripper
+	source oauth2.TokenSource
+}
+
+func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(req.Context(), mostLimit)
+	defer cancel()
+	token, err := await(ctx, b.source.Token)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // not sent
+		}
+		return nil, err
+	}
+	req = req.Clone(req.Context())
+	token.SetAuthHeader(req)
+	return b.RoundTripper.RoundTrip(req)
 }
 
 // payer names the project that pays for requests.

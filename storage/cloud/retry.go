@@ -45,6 +45,12 @@ func (s *store) once(ctx context.Context, b *bucket, k kind, key string, attempt
 		return err
 	}
 	defer s.queue.Release()
+	switch k {
+	case list, head, del: // short, so one that does not end is sent again
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, mostLimit)
+		defer cancel()
+	}
 	ctx, c := withCall(ctx, k, attempt)
 	s.note(b, k)
 	err := f(ctx)

@@ -171,7 +171,7 @@ func (s *store) Publish(ctx context.Context, given, token string) (identity stri
 	case ok && t.Upload == "" && t.Blocks == 0: // in Azure, an empty list of blocks would be an empty object
 		return "", nil, fmt.Errorf("%s: the token of another store: %w", given, fs.ErrNotExist)
 	}
-	err = s.do(ctx, b, end, n.key, func(ctx context.Context) (err error) {
+	err = s.do(ctx, b, other, n.key, func(ctx context.Context) (err error) {
 		if ok {
 			identity, err = r.resume(n.key, t).complete(ctx, anyVersion)
 		} else {

@@ -27,7 +27,7 @@ func (s *store) Stats() Stats {
 	c := &s.stats
 	n := func(k kind) int64 { return c.requests[k].Load() }
 	return Stats{
-		Requests:  Requests{n(list), n(head), n(get), n(put), n(part), n(del), n(other) + n(end)},
+		Requests:  Requests{n(list), n(head), n(get), n(put), n(part), n(del), n(other)},
 		BytesRead: c.read.Load(), BytesWritten: c.written.Load(),
 		Retries: c.retries.Load(), Throttles: c.throttles.Load(),
 	}
@@ -38,7 +38,6 @@ type kind uint8
 
 const (
 	other kind = iota
-	end        // completes an upload, or copies an object
 	list
 	head
 	get

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -85,9 +86,9 @@ type store struct {
 	queue  *fetch.Queue // of all requests
 	parts  *parts       // that are being uploaded
 
-	mu      sync.Mutex
-	buckets map[place]*bucket
-	closed  bool
+	opening sync.Mutex
+	buckets sync.Map // of *bucket, by place
+	closed  atomic.Bool
 }
 
 var (
@@ -118,7 +119,7 @@ func New(o Options) Store {
 	if o.Local == nil {
 		o.Local = storage.Local()
 	}
-	s := &store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
+	s := &store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory})}
 	s.parts = newParts(o.Memory/4, s.queue)
 	s.http = newClient(s)
 	return s
@@ -126,12 +127,9 @@ func New(o Options) Store {
 
 // Close implements [Store].
 func (s *store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Swap(true) {
 		return nil
 	}
-	s.closed = true
 	s.queue.Wait()
 	s.http.CloseIdleConnections()
 	return nil
@@ -172,18 +170,39 @@ func (s *store) Resolve(name string) string {
 
 // bucketOf returns the bucket at a place, and opens it the first time.
 func (s *store) bucketOf(ctx context.Context, p place) (*bucket, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return nil, errClosed
 	}
-	if b := s.buckets[p]; b != nil {
-		return b, nil
+	if b, ok := s.buckets.Load(p); ok {
+		return b.(*bucket), nil
 	}
-	b, err := s.openBucket(ctx, p)
-	if err != nil {
-		return nil, err
+	return await(ctx, func() (*bucket, error) {
+		s.opening.Lock()
+		defer s.opening.Unlock()
+		if b, ok := s.buckets.Load(p); ok {
+			return b.(*bucket), nil
+		}
+		b, err := s.openBucket(ctx, p)
+		if err == nil {
+			s.buckets.Store(p, b)
+		}
+		return b, err
+	})
+}
+
+// await returns what f returns, or the context's error when that ends before.
+func await[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	var now T
+	var failed error
+	go func() {
+		defer close(done)
+		now, failed = f()
+	}()
+	select {
+	case <-done:
+		return now, failed
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
 	}
-	s.buckets[p] = b
-	return b, nil
 }

@@ -47,17 +47,17 @@ const (
 	// what nine of ten answers have taken. It doubles with each attempt. The last attempt waits
 	// for mostLimit. These limits are without the time for sending the body.
 	firstLimit = 10 * time.Second
-	leastLimit = 2 * time.Second
+	leastLimit = time.Second
 	mostLimit  = time.Minute
-	tailFactor = 20
-	endFactor  = 2 // for requests that complete an upload or copy an object
+	tailFactor = 10
 	// hedgeShare is the part of the limit after which a read is sent for the second time.
-	hedgeShare = 8
+	hedgeShare = 4
 	// stall is how long an answer may take for its next bytes.
 	stall = 30 * time.Second
 	// firstRate is the speed of uploads, in bytes a second, before one was measured. Bodies may take
 	// rateFactor times as long.
 	firstRate  = 512 << 10
+	buffered   = 4 << 20 // of a body may be under way when the system has taken its last byte
 	rateFactor = 4
 	fewBytes   = 64 << 10 // of a body that is too short to measure that
 )
@@ -76,7 +76,7 @@ type host struct {
 }
 
 // times is the number of answers that are remembered.
-const times = 64
+const times = 128
 
 // refusedSince returns since when a host refuses connections; nil: it has answered before. What is
 // long past is forgotten.
@@ -99,20 +99,17 @@ func (h *host) limit(c *call, last bool, n int64) time.Duration {
 	if took := slices.Sorted(slices.Values(h.took)); len(took) > 0 {
 		limit = max(leastLimit, tailFactor*took[len(took)*9/10])
 	}
-	if c.kind == end {
-		limit *= endFactor
-	}
-	if limit = min(limit<<min(c.attempt, 5), mostLimit); last {
+	if limit = min(limit<<min(c.attempt, 6), mostLimit); last {
 		limit = mostLimit
 	}
 	rate := h.rate
 	if rate == 0 {
 		rate = firstRate
 	}
-	return limit + time.Duration(rateFactor*float64(max(n, 0))/rate*float64(time.Second))
+	return limit + time.Duration(rateFactor*float64(min(max(n, 0), buffered))/rate*float64(time.Second))
 }
 
-// note remembers how long an answer has taken, or has not come.
+// note remembers how long an answer has taken.
 func (h *host) note(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,7 +257,7 @@ func (t *transport) send(req *http.Request, c *call, h *host, limit time.Duratio
 	w.timer.Stop()
 	if err != nil {
 		if context.Cause(ctx) == errStalled { //nolint:errorlint // the very one
-			h.note(limit)
+			h.note(2 * limit / tailFactor) // at most, the limit doubles
 			err = errStalled
 		}
 		cancel(nil)

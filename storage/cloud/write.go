@@ -292,7 +292,7 @@ func (w *writer) publish(over string) (identity string, err error) {
 			identity, err = w.put(over)
 			return err
 		}
-		return b.s.do(w.ctx, b, end, w.key, func(ctx context.Context) (err error) {
+		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) (err error) {
 			identity, err = w.up.complete(ctx, over)
 			return err
 		})
