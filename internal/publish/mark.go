@@ -118,16 +118,13 @@ func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
 // that is an output without being in the state. Their partitions are added to busy.
 func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[string]bool) (wrong string, err error) {
 	d.damaged = map[string]string{}
-	troubles := make([]string, len(s.Files))
-	err = d.all(len(troubles), func(i int) (err error) {
-		troubles[i], err = d.trouble(ctx, l, &s.Files[i])
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	for i, trouble := range troubles {
-		if f := &s.Files[i]; trouble != "" {
+	for i := range s.Files {
+		f := &s.Files[i]
+		trouble, err := d.trouble(ctx, l, f)
+		if err != nil {
+			return "", err
+		}
+		if trouble != "" {
 			busy[partitionOf(f.Name)] = true
 			what := f.Name + " is " + trouble
 			wrong = cmp.Or(wrong, what)

@@ -57,16 +57,14 @@ func (b *bucket) openGoogle(ctx context.Context) error {
 	return nil
 }
 
-// bearer sends tokens along. It waits for one no longer than for an answer.
+// bearer sends tokens along.
 type bearer struct {
 	http.RoundTripper
 	source oauth2.TokenSource
 }
 
 func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(req.Context(), mostLimit)
-	defer cancel()
-	token, err := await(ctx, b.source.Token)
+	token, err := await(req.Context(), b.source.Token)
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // not sent

@@ -113,16 +113,16 @@ func TestHangs(t *testing.T) {
 			}
 		}
 		f.takes = func(int) time.Duration { return -1 }
-		want(http.MethodPut, 0, time.Second)
-		want(http.MethodPut, 1, 2*time.Second)
-		want(http.MethodPut, 3, 8*time.Second)
+		want(http.MethodPut, 0, 2*time.Second)
+		want(http.MethodPut, 1, 4*time.Second)
+		want(http.MethodPut, 3, 16*time.Second)
 		want(http.MethodPut, 7, time.Minute)
 		want(http.MethodPut, s.opts.Retries, time.Minute)
 		// Those that hang do not count as much as answers do.
 		for range times / 20 {
-			want(http.MethodPut, 0, time.Second)
+			want(http.MethodPut, 0, 2*time.Second)
 		}
-		if d, err := f.asks(t, s, http.MethodPut, 0, nil); !errors.Is(err, errStalled) || d > 2*time.Second {
+		if d, err := f.asks(t, s, http.MethodPut, 0, nil); !errors.Is(err, errStalled) || d > 4*time.Second {
 			t.Errorf("after many that hang: %v, %v", d, err)
 		}
 	})
@@ -143,10 +143,10 @@ func TestHedge(t *testing.T) {
 			want   time.Duration
 			sent   int32
 		}{
-			{http.MethodGet, []time.Duration{-1, 30 * time.Millisecond}, 280 * time.Millisecond, 2},
-			{http.MethodHead, []time.Duration{-1, 30 * time.Millisecond}, 280 * time.Millisecond, 2},
+			{http.MethodGet, []time.Duration{-1, 30 * time.Millisecond}, 430 * time.Millisecond, 2},
+			{http.MethodHead, []time.Duration{-1, 30 * time.Millisecond}, 430 * time.Millisecond, 2},
 			{http.MethodGet, []time.Duration{600 * time.Millisecond, -1}, 600 * time.Millisecond, 2},
-			{http.MethodGet, []time.Duration{350 * time.Millisecond, 100 * time.Millisecond}, 350 * time.Millisecond, 2}, // both at once
+			{http.MethodGet, []time.Duration{500 * time.Millisecond, 100 * time.Millisecond}, 500 * time.Millisecond, 2}, // both at once
 			{http.MethodPut, []time.Duration{600 * time.Millisecond}, 600 * time.Millisecond, 1},
 		} {
 			first := f.asked.Load()
@@ -173,7 +173,7 @@ func TestHedge(t *testing.T) {
 			s.queue.Release()
 		}
 		for range 2 * budgetAtOnce {
-			s.budget.spend()
+			s.budget.spend(1, true)
 		}
 		alone("no budget")
 	})
@@ -223,23 +223,24 @@ func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b budget
 		for range budgetAtOnce {
-			if b.spend() > 0 {
+			if wait, _ := b.spend(1, true); wait > 0 {
 				t.Fatal("a retry waits at first")
 			}
 		}
-		if b.hedge() {
+		if _, ok := b.spend(1, false); ok {
 			t.Error("a hedge without a budget")
 		}
 		for range 11 {
-			b.request()
+			b.spend(-budgetShare, true)
 		}
-		if !b.hedge() || b.hedge() {
+		_, one := b.spend(1, false)
+		if _, two := b.spend(1, false); !one || two {
 			t.Error("eleven requests do not permit one hedge")
 		}
 		for range 10 {
-			b.spend()
+			b.spend(1, true)
 		}
-		if d := b.spend(); d < 950*time.Millisecond || d > 1150*time.Millisecond {
+		if d, _ := b.spend(1, true); d < 950*time.Millisecond || d > 1150*time.Millisecond {
 			t.Errorf("the eleventh of a second waits for %v", d)
 		}
 	})
@@ -313,8 +314,8 @@ func TestCanceled(t *testing.T) {
 			return err
 		}},
 		"a bucket that another opens": {Options{}, func(ctx context.Context, s *store) error {
-			s.opening.Lock()
-			defer s.opening.Unlock()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			return stat("s3://bucket/key")(ctx, s)
 		}},
 		"credentials that another gets": {Options{Credentials: hang}, func(ctx context.Context, s *store) error {

@@ -84,7 +84,8 @@ func (s *store) again(ctx context.Context, err error, attempt int, since time.Ti
 		}
 		pause = refusedPause
 	}
-	pause = max(pause, s.budget.spend())
+	wait, _ := s.budget.spend(1, true)
+	pause = max(pause, wait)
 	if time.Since(since)+pause > patience {
 		return f.report()
 	}
@@ -111,36 +112,17 @@ const (
 	budgetAtOnce = 100
 )
 
-// earn adds what a request permits, and what time does. b.mu is held.
-func (b *budget) earn(share float64) {
+// spend takes n from the budget, if it has them or they are a must, and returns how long a retry
+// has to wait.
+func (b *budget) spend(n float64, must bool) (wait time.Duration, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	now := time.Now()
-	b.left = min(b.left+share+budgetRate*now.Sub(b.at).Seconds(), budgetAtOnce)
+	b.left = min(b.left+budgetRate*now.Sub(b.at).Seconds(), budgetAtOnce)
 	b.at = now
-}
-
-// request counts a request that is sent for the first time.
-func (b *budget) request() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.earn(budgetShare)
-}
-
-// spend counts a retry, and returns how long it has to wait.
-func (b *budget) spend() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.earn(0)
-	b.left--
-	return min(time.Duration(-b.left/budgetRate*float64(time.Second)), maxPause)
-}
-
-// hedge reports whether a request may be sent for the second time, and counts it.
-func (b *budget) hedge() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.earn(0); b.left < 1 {
-		return false
+	if b.left < n && !must {
+		return 0, false
 	}
-	b.left--
-	return true
+	b.left -= n
+	return min(time.Duration(-b.left/budgetRate*float64(time.Second)), maxPause), true
 }

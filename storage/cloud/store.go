@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -86,9 +85,9 @@ type store struct {
 	queue  *fetch.Queue // of all requests
 	parts  *parts       // that are being uploaded
 
-	opening sync.Mutex
-	buckets sync.Map // of *bucket, by place
-	closed  atomic.Bool
+	mu      sync.Mutex // while a bucket is opened, too
+	buckets map[place]*bucket
+	closed  bool
 }
 
 var (
@@ -119,7 +118,7 @@ func New(o Options) Store {
 	if o.Local == nil {
 		o.Local = storage.Local()
 	}
-	s := &store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory})}
+	s := &store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
 	s.parts = newParts(o.Memory/4, s.queue)
 	s.http = newClient(s)
 	return s
@@ -127,9 +126,12 @@ func New(o Options) Store {
 
 // Close implements [Store].
 func (s *store) Close() error {
-	if s.closed.Swap(true) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil
 	}
+	s.closed = true
 	s.queue.Wait()
 	s.http.CloseIdleConnections()
 	return nil
@@ -170,21 +172,18 @@ func (s *store) Resolve(name string) string {
 
 // bucketOf returns the bucket at a place, and opens it the first time.
 func (s *store) bucketOf(ctx context.Context, p place) (*bucket, error) {
-	if s.closed.Load() {
-		return nil, errClosed
-	}
-	if b, ok := s.buckets.Load(p); ok {
-		return b.(*bucket), nil
-	}
 	return await(ctx, func() (*bucket, error) {
-		s.opening.Lock()
-		defer s.opening.Unlock()
-		if b, ok := s.buckets.Load(p); ok {
-			return b.(*bucket), nil
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			return nil, errClosed
+		}
+		if b := s.buckets[p]; b != nil {
+			return b, nil
 		}
 		b, err := s.openBucket(ctx, p)
 		if err == nil {
-			s.buckets.Store(p, b)
+			s.buckets[p] = b
 		}
 		return b, err
 	})

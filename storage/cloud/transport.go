@@ -47,11 +47,11 @@ const (
 	// what nine of ten answers have taken. It doubles with each attempt. The last attempt waits
 	// for mostLimit. These limits are without the time for sending the body.
 	firstLimit = 10 * time.Second
-	leastLimit = time.Second
+	leastLimit = 2 * time.Second
 	mostLimit  = time.Minute
 	tailFactor = 10
 	// hedgeShare is the part of the limit after which a read is sent for the second time.
-	hedgeShare = 4
+	hedgeShare = 5
 	// stall is how long an answer may take for its next bytes.
 	stall = 30 * time.Second
 	// firstRate is the speed of uploads, in bytes a second, before one was measured. Bodies may take
@@ -68,11 +68,9 @@ var errStalled = errors.New("no answer in time")
 // host is what is known of a host.
 type host struct {
 	mu       sync.Mutex
-	answered bool
 	refusing *time.Time      // since when it refuses connections and has answered nothing
 	rate     float64         // of uploads; 0: unknown
-	took     []time.Duration // by the last answers
-	next     int             // where the next of took goes
+	took     []time.Duration // by the last answers to requests without much of a body
 }
 
 // times is the number of answers that are remembered.
@@ -83,7 +81,7 @@ const times = 128
 func (h *host) refusedSince() *time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := time.Now(); h.answered {
+	if now := time.Now(); len(h.took) > 0 || h.rate > 0 {
 		return nil
 	} else if h.refusing == nil || now.Sub(*h.refusing) > patience {
 		h.refusing = &now
@@ -99,7 +97,7 @@ func (h *host) limit(c *call, last bool, n int64) time.Duration {
 	if took := slices.Sorted(slices.Values(h.took)); len(took) > 0 {
 		limit = max(leastLimit, tailFactor*took[len(took)*9/10])
 	}
-	if limit = min(limit<<min(c.attempt, 6), mostLimit); last {
+	if limit = min(limit<<min(c.attempt, 5), mostLimit); last {
 		limit = mostLimit
 	}
 	rate := h.rate
@@ -109,29 +107,19 @@ func (h *host) limit(c *call, last bool, n int64) time.Duration {
 	return limit + time.Duration(rateFactor*float64(min(max(n, 0), buffered))/rate*float64(time.Second))
 }
 
-// note remembers how long an answer has taken.
-func (h *host) note(d time.Duration) {
+// note remembers how long the answer to a request with a body of n bytes has taken.
+func (h *host) note(n int64, d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.took) < times {
-		h.took = append(h.took, d)
+	if n < fewBytes {
+		h.took = append(h.took[max(len(h.took)-times+1, 0):], d)
 		return
 	}
-	h.took[h.next] = d
-	h.next = (h.next + 1) % times
-}
-
-// sent remembers how long a request with a body of n bytes has taken.
-func (h *host) sent(n int64, d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.answered = true
-	if rate := float64(n) / d.Seconds(); n >= fewBytes && d > 0 {
-		if h.rate == 0 {
-			h.rate = rate
-		}
-		h.rate += (rate - h.rate) / 8
+	rate := float64(n) / max(d, 1).Seconds()
+	if h.rate == 0 {
+		h.rate = rate
 	}
+	h.rate += (rate - h.rate) / 8
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -171,7 +159,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *transport) first(req *http.Request, c *call, h *host) (*http.Response, error) {
 	limit := h.limit(c, c.attempt >= t.s.opts.Retries, req.ContentLength)
 	if c.attempt == 0 {
-		t.s.budget.request()
+		t.s.budget.spend(-budgetShare, true)
 	}
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		ctx, cancel := context.WithCancelCause(req.Context())
@@ -220,7 +208,7 @@ func (t *transport) first(req *http.Request, c *call, h *host) (*http.Response, 
 			if !t.s.queue.TryAcquire() {
 				continue
 			}
-			if !t.s.budget.hedge() {
+			if _, ok := t.s.budget.spend(1, false); !ok {
 				t.s.queue.Release()
 				continue
 			}
@@ -234,16 +222,9 @@ func (t *transport) first(req *http.Request, c *call, h *host) (*http.Response, 
 // byte of its body, or the answer does not go on.
 func (t *transport) send(req *http.Request, c *call, h *host, limit time.Duration, cancel context.CancelCauseFunc) (*http.Response, error) {
 	ctx, begin := req.Context(), time.Now()
-	w := &watch{limit: limit, timer: time.AfterFunc(limit, func() { cancel(errStalled) })}
-	w.moved.Store(&begin)
+	timer := time.AfterFunc(limit, func() { cancel(errStalled) })
 	if body := req.Body; body != nil && body != http.NoBody {
-		req.Body = &sending{body, w}
-		if again := req.GetBody; again != nil {
-			req.GetBody = func() (io.ReadCloser, error) {
-				body, err := again()
-				return &sending{body, w}, err
-			}
-		}
+		req.Body = &sending{body, timer, limit}
 	}
 	// If a connection turns out to be closed, the request is sent again on another.
 	var sent atomic.Int64
@@ -254,39 +235,31 @@ func (t *transport) send(req *http.Request, c *call, h *host, limit time.Duratio
 		}
 	}}
 	resp, err := t.base.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
-	w.timer.Stop()
+	timer.Stop()
 	if err != nil {
 		if context.Cause(ctx) == errStalled { //nolint:errorlint // the very one
-			h.note(2 * limit / tailFactor) // at most, the limit doubles
+			h.note(0, 2*limit/tailFactor) // at most, the limit doubles
 			err = errStalled
 		}
 		cancel(nil)
 		return nil, err
 	}
-	h.note(time.Since(*w.moved.Load()))
-	h.sent(req.ContentLength, time.Since(begin))
-	resp.Body = &countedBody{resp.Body, &t.s.stats, ctx, cancel, w.timer}
+	h.note(req.ContentLength, time.Since(begin))
+	resp.Body = &countedBody{resp.Body, &t.s.stats, ctx, cancel, timer}
 	return resp, nil
 }
 
-// watch ends a request when nothing has moved for the limit.
-type watch struct {
-	limit time.Duration
-	timer *time.Timer
-	moved atomic.Pointer[time.Time] // when the last byte of its body was sent
-}
-
-// sending is the body of a request.
+// sending is the body of a request, each byte of which puts off the end.
 type sending struct {
 	io.ReadCloser
-	w *watch
+	timer *time.Timer
+	limit time.Duration
 }
 
 func (s *sending) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	if now := time.Now(); n > 0 {
-		s.w.moved.Store(&now)
-		s.w.timer.Reset(s.w.limit)
+	if n > 0 {
+		s.timer.Reset(s.limit)
 	}
 	return n, err
 }
@@ -297,7 +270,7 @@ type countedBody struct {
 	stats  *counters
 	ctx    context.Context //nolint:containedctx // of its request
 	cancel context.CancelCauseFunc
-	timer  *time.Timer // that of its watch
+	timer  *time.Timer // cancels
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
