@@ -7,7 +7,7 @@ type Stats struct {
 	Requests     Requests `json:"requests"` // retries included
 	BytesRead    int64    `json:"bytes_read"`
 	BytesWritten int64    `json:"bytes_written"`
-	Retries      int64    `json:"retries"`   // requests that were sent again, or for the second time as no answer came
+	Retries      int64    `json:"retries"`   // requests that were sent again
 	Throttles    int64    `json:"throttles"` // answers that asked for fewer requests (429, 503)
 }
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -133,7 +134,15 @@ type fate struct {
 	cut    int64 // after so many bytes of the body; negative: never
 	answer bool  // the answer's body is cut, not the request's
 	hang   bool  // there is no answer
-	pass   bool  // all the same, the request is passed on
+}
+
+// wait waits for the end of a request that is not answered.
+func (f fate) wait(r *http.Request, done *Request) {
+	if f.hang {
+		done.Fault = "hang"
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // fate decides what happens to a request.
@@ -174,7 +183,9 @@ func (p *Proxy) fate(r *http.Request) (Faults, fate) {
 			what.cut %= r.ContentLength
 		}
 	case dice >= 1-f.Hang:
-		what.hang, what.pass = true, random.IntN(2) == 0
+		if what.hang = true; random.IntN(2) == 0 {
+			what.refuse = "hang" // not passed on
+		}
 	}
 	return f, what
 }
@@ -199,18 +210,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if what.refuse != "" {
 		done.In, _ = io.Copy(io.Discard, r.Body)
+		what.wait(r, done)
 		sleep(r.Context(), time.Until(first))
 		done.Status = what.status
 		refuse(w, r, what)
 		return
-	}
-	if what.hang {
-		done.Fault = "hang"
-		if !what.pass {
-			done.In, _ = io.Copy(io.Discard, r.Body)
-			<-r.Context().Done()
-			panic(http.ErrAbortHandler)
-		}
 	}
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.RequestURI = p.target.Scheme, p.target.Host, ""
@@ -230,18 +234,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // as if the target's connection were the client's
 	}
 	defer resp.Body.Close()
-	if what.hang {
-		<-r.Context().Done()
-		panic(http.ErrAbortHandler)
-	}
+	what.wait(r, done)
 	sleep(r.Context(), time.Until(first))
-	header := w.Header()
-	for name, values := range resp.Header {
-		header[name] = values
-	}
-	header.Del("Connection")
+	maps.Copy(w.Header(), resp.Header)
+	w.Header().Del("Connection")
 	if resp.ContentLength >= 0 {
-		header.Set("Content-Length", fmt.Sprint(resp.ContentLength))
+		w.Header().Set("Content-Length", fmt.Sprint(resp.ContentLength))
 	}
 	answer := &limited{r: resp.Body, ctx: r.Context(), pace: &pace.out, rate: f.Rate, left: -1}
 	answer.read = func(n int64) {
