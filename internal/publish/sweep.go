@@ -135,6 +135,11 @@ func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]
 	if err != nil {
 		return nil, err
 	}
+	if runs == nil {
+		if err := l.preload(ctx, l.parts); err != nil {
+			return nil, err
+		}
+	}
 	tokens := map[string]bool{}
 	files := s.Files
 	for _, p := range l.parts {
