@@ -206,6 +206,7 @@ func (t *transport) first(req *http.Request, c *call, h *host) (*http.Response, 
 			return a.resp, a.err
 		case <-hedge.C:
 			if !t.s.queue.TryAcquire() {
+				hedge.Reset(limit / hedgeShare)
 				continue
 			}
 			if _, ok := t.s.budget.spend(1, false); !ok {
