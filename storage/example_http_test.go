@@ -44,11 +44,9 @@ func (s *web) Stat(ctx context.Context, url string) (storage.Object, error) {
 	return storage.Object{Name: url, Size: resp.ContentLength, Identity: resp.Header.Get("ETag")}, nil
 }
 
-// List supports neither directories nor patterns.
-func (s *web) List(ctx context.Context, url string) ([]storage.Object, error) {
-	o, err := s.Stat(ctx, url)
-	o.Rel = url[strings.LastIndexByte(url, '/')+1:]
-	return []storage.Object{o}, err
+// List cannot list, so objects are named one by one.
+func (s *web) List(context.Context, string, func(storage.Object) error) error {
+	return errors.ErrUnsupported
 }
 
 func (s *web) Open(ctx context.Context, o storage.Object) (_ storage.Reader, err error) {
@@ -93,11 +91,7 @@ func Example_http() {
 	defer server.Close()
 	ctx := context.Background()
 	var s storage.Source = new(web)
-	objects, err := s.List(ctx, server.URL+"/ids.csv")
-	if err != nil {
-		log.Fatal(err)
-	}
-	r, err := s.Open(ctx, objects[0])
+	r, err := s.Open(ctx, storage.Object{Name: server.URL + "/ids.csv"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -106,6 +100,6 @@ func Example_http() {
 	if _, err := r.ReadAt(line, 8); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s: %d bytes, %s at offset 8\n", objects[0].Rel, r.Object().Size, line)
-	// Output: ids.csv: 14 bytes, 17 at offset 8
+	fmt.Printf("%d bytes, %s at offset 8\n", r.Object().Size, line)
+	// Output: 14 bytes, 17 at offset 8
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -30,7 +31,10 @@ func TestHTTP(t *testing.T) {
 	}))
 	defer server.Close()
 	s := new(web)
-	if _, err := s.List(t.Context(), server.URL+"/b"); !errors.Is(err, fs.ErrNotExist) {
+	if one, _, err := listing.List(t.Context(), s, server.URL+"/a"); err != nil || len(one) != 1 || one[0].Rel != "a" {
+		t.Errorf("a source that cannot list: %v, %v", one, err)
+	}
+	if _, _, err := listing.List(t.Context(), s, server.URL+"/b"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no such object: %v", err)
 	}
 	r, err := s.Open(t.Context(), storage.Object{Name: server.URL + "/a"})

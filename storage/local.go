@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +13,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// Local returns the local file system. It is a [Sweeper], [DirRemover], [Resolver] and
-// [ManifestLister]; its readers are [Rester]s and [Checker]s and, on Unix systems,
-// [Mapper]s, its writers [Rester]s.
-//
-// List's patterns have *, ?, [a-z], [!a], {a,b} and, for any number of directories, **.
-// Links are followed. Files of Delta Lake, Hudi and Iceberg tables are refused, since
-// not all of them are current.
+// Local returns the local file system. It is a [Sweeper], [DirRemover] and [Resolver];
+// its readers are [Rester]s and [Checker]s and, on Unix systems, [Mapper]s, its writers
+// [Rester]s.
 //
 // The identity of a file is its size and modification time. A [Reader] also
 // compares which file it is, so it notices a replacement by a file of equal size
@@ -32,35 +27,22 @@ func Local() Storage { return local{} }
 type local struct{}
 
 var (
-	_ Sweeper        = local{}
-	_ DirRemover     = local{}
-	_ Resolver       = local{}
-	_ ManifestLister = local{}
+	_ Sweeper    = local{}
+	_ DirRemover = local{}
+	_ Resolver   = local{}
 )
 
 // List implements [Source].
-func (l local) List(ctx context.Context, name string) ([]Object, error) {
-	objects, _, err := l.ListManifests(ctx, name)
-	return objects, err
+func (l local) List(ctx context.Context, prefix string, yield func(Object) error) error {
+	return l.Walk(ctx, prefix, enterAll, yield)
 }
 
-// ListManifests implements [ManifestLister].
-func (l local) ListManifests(ctx context.Context, name string) ([]Object, []string, error) {
-	return list(ctx, l, name)
-}
-
-func (local) slashes(name string) string { return filepath.ToSlash(name) }
-
-func (local) match(_ context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
-	return matchFiles(osFiles{}, pattern, wanted)
-}
-
-func (local) notInTable(ctx context.Context, dir string) error {
-	return notInTable(ctx, osFiles{}, dir)
-}
-
-func (local) walk(ctx context.Context, dir string) ([]Object, []string, error) {
-	return walkFiles(ctx, osFiles{}, dir)
+// Walk is List that reads only the directories that enter enters; it yields others.
+func (local) Walk(ctx context.Context, prefix string, enter func(dir string) bool, yield func(Object) error) error {
+	if err := isLocal(prefix); err != nil && prefix != "" {
+		return err
+	}
+	return walkFiles(ctx, osFiles{}, filepath.ToSlash(prefix), enter, yield)
 }
 
 // isLocal refuses empty names, and URLs, although these are valid file names.
@@ -74,14 +56,14 @@ func isLocal(name string) error {
 	return nil
 }
 
-// objectOf describes a file.
-func objectOf(name, rel string, info fs.FileInfo) Object {
-	if below := len(name) - len(rel); below >= 0 && name[below:] == rel {
-		rel = name[below:] // one string for both, where there are many
-	}
-	o := Object{Name: name, Rel: rel, Type: info.Mode().Type()}
-	if o.Type == 0 {
+// objectOf describes a file or directory.
+func objectOf(name string, info fs.FileInfo) Object {
+	o := Object{Name: name, Type: info.Mode().Type()}
+	switch {
+	case o.Type == 0:
 		o.Size, o.ModTime, o.Identity = info.Size(), info.ModTime(), identityOf(info)
+	case o.Type.IsDir():
+		o.Identity = dirIdentity(info)
 	}
 	return o
 }
@@ -102,39 +84,9 @@ func (local) Stat(_ context.Context, name string) (Object, error) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return Object{}, err
+		return Object{}, missing(name, err)
 	}
-	return objectOf(name, "", info), nil
-}
-
-// Tree implements [Storage].
-func (local) Tree(ctx context.Context, dir string) (objects []Object, err error) {
-	root := filepath.Clean(dir)
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real // dir itself may be a link
-	}
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the directory does not exist yet, or was removed meanwhile
-		}
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if d.IsDir() || name == root {
-			return nil
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a temporary file that is gone by now
-		}
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		objects = append(objects, objectOf(name, filepath.ToSlash(rel), info))
-		return err
-	})
-	return objects, err
+	return objectOf(name, info), nil
 }
 
 // Delete implements [Storage].

@@ -7,19 +7,7 @@ import (
 	"os"
 )
 
-// seenDirs is the set of directories that a walk has visited.
-type seenDirs []fs.FileInfo
-
-// add adds a directory, and reports whether the set had it before.
-func (s *seenDirs) add(info fs.FileInfo) bool {
-	for _, other := range *s {
-		if os.SameFile(other, info) {
-			return true
-		}
-	}
-	*s = append(*s, info)
-	return false
-}
+func dirIdentity(fs.FileInfo) string { return "" }
 
 func openFile(name string) (file, error) { return os.Open(name) }
 

@@ -75,13 +75,13 @@ func (l *fileReader) begin(o Object) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.object, l.info, l.f = objectOf(o.Name, o.Rel, info), info, f
-	l.object.Found = o.Found
+	l.object, l.info, l.f = objectOf(o.Name, info), info, f
+	l.object.Rel, l.object.Found = o.Rel, o.Found
 	return nil
 }
 
 func notRegular(o Object) error {
-	e := faults.Unsupported(fault.At{File: o.Name}, "%s where a regular file is needed", kindOf(o.Type))
+	e := faults.Unsupported(fault.At{File: o.Name}, "%s where a regular file is needed", faults.KindOf(o.Type))
 	if o.Type.IsDir() {
 		return e.WithHint("name a file")
 	}

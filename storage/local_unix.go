@@ -62,20 +62,11 @@ func (l *localReader) ReadAll(b []byte) error {
 	return errors.Join(err, l.unchanged(f), f.Close())
 }
 
-// seenDirs is the set of directories that a walk has visited.
-type seenDirs map[[2]uint64]bool
-
-// add adds a directory, and reports whether the set had it before.
-func (s *seenDirs) add(info fs.FileInfo) bool {
+// dirIdentity tells a directory from all others, whatever its name; empty: unknown.
+func dirIdentity(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return false
+		return ""
 	}
-	key := [2]uint64{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // the types differ between systems
-	if *s == nil {
-		*s = seenDirs{}
-	}
-	seen := (*s)[key]
-	(*s)[key] = true
-	return seen
+	return fmt.Sprintf("%x-%x", st.Dev, st.Ino)
 }

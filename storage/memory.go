@@ -2,11 +2,11 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"path"
 	"slices"
 	"sort"
@@ -16,17 +16,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/glob"
-	"github.com/bloomjoin/bloomjoin/internal/hive"
 )
 
 // Memory returns an empty storage that keeps objects in the memory of this process, as
 // object stores do: without directories, links and users. It is for tests, and for outputs
-// that a program passes on; nothing bounds it. It is a [ManifestLister]. Names are paths
-// with slashes, or URLs; ./a//b is a/b. Each version of an object has an identity of its
-// own.
+// that a program passes on; nothing bounds it. Names are paths with slashes, or
+// URLs; ./a//b is a/b. Each version of an object has an identity of its own.
 func Memory() Storage { return &memory{objects: map[string]version{}, staged: map[string][]byte{}} }
 
 type memory struct {
@@ -43,8 +38,8 @@ type version struct {
 	at    time.Time
 }
 
-func (v version) object(name, rel string) Object {
-	return Object{Name: name, Rel: rel, Size: int64(len(v.bytes)), ModTime: v.at, Identity: v.id}
+func (v version) object(name string) Object {
+	return Object{Name: name, Size: int64(len(v.bytes)), ModTime: v.at, Identity: v.id}
 }
 
 var errNoName = errors.New("an object with an empty name: want its path")
@@ -66,9 +61,8 @@ func (m *memory) of(o Object) (version, error) {
 	return v, nil
 }
 
-// below returns the names below a directory.
-func (m *memory) below(dir string) []string {
-	prefix := inside(clean(dir))
+// below returns the names that begin with prefix.
+func (m *memory) below(prefix string) []string {
 	lo := sort.SearchStrings(m.names, prefix)
 	n := sort.Search(len(m.names)-lo, func(i int) bool { return !strings.HasPrefix(m.names[lo+i], prefix) })
 	return m.names[lo : lo+n]
@@ -81,93 +75,32 @@ func (m *memory) Stat(_ context.Context, name string) (Object, error) {
 	v, err := m.of(Object{Name: name})
 	switch {
 	case err == nil:
-		return v.object(clean(name), ""), nil
-	case name != "" && len(m.below(name)) > 0:
+		return v.object(clean(name)), nil
+	case name != "" && len(m.below(inside(clean(name)))) > 0:
 		return Object{Name: clean(name), Type: fs.ModeDir}, nil
 	}
 	return Object{}, err
 }
 
 // List implements [Source].
-func (m *memory) List(ctx context.Context, name string) ([]Object, error) {
-	objects, _, err := list(ctx, m, name)
-	return objects, err
-}
-
-// ListManifests implements [ManifestLister].
-func (m *memory) ListManifests(ctx context.Context, name string) (objects []Object, manifests []string, err error) {
-	return list(ctx, m, name)
-}
-
-// Tree implements [Storage]. All names are below the directory ".".
-func (m *memory) Tree(_ context.Context, dir string) (objects []Object, err error) {
+func (m *memory) List(_ context.Context, prefix string, yield func(Object) error) error {
+	given := prefix[:strings.LastIndexByte(prefix, '/')+1]
+	dir := inside(clean(cmp.Or(given, ".")))
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	prefix := inside(clean(dir))
-	for _, name := range m.below(dir) {
-		objects = append(objects, m.objects[name].object(name, name[len(prefix):]))
-	}
-	return objects, nil
-}
-
-func (*memory) slashes(name string) string { return name }
-
-// match implements finder. An object may have the name of a directory.
-func (m *memory) match(ctx context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
-		all, _ := m.Tree(ctx, glob.Static(pattern)) // memory has no errors
-		seen := map[string]bool{}                   // directories
-		ok := func(name string) bool { return glob.Matches(pattern, name) && wanted(name) }
-		for _, o := range all {
-			for dir := range glob.Dirs(o.Name) {
-				if !seen[dir] && ok(dir) && !yield(Object{Name: dir, Type: fs.ModeDir}, nil) {
-					return
-				}
-				seen[dir] = true
-			}
-			if ok(o.Name) && !yield(o, nil) {
-				return
-			}
+	names := slices.Clone(m.below(dir + prefix[len(given):]))
+	m.mu.RUnlock()
+	for _, name := range names {
+		m.mu.RLock()
+		v, ok := m.objects[name]
+		m.mu.RUnlock()
+		if !ok {
+			continue // deleted meanwhile
+		}
+		if err := yield(v.object(given + name[len(dir):])); err != nil {
+			return err
 		}
 	}
-}
-
-// notInTable implements finder.
-func (m *memory) notInTable(ctx context.Context, dir string) error {
-	return hive.Look(ctx, "", inside(clean(dir)), func(table string) error {
-		all, _ := m.Tree(ctx, table)
-		for _, o := range all {
-			if format, at, mark := hive.Table(o.Rel); format != "" && at == "" {
-				return hive.NotPlain(clean(table), format, mark)
-			}
-		}
-		return nil
-	})
-}
-
-// walk implements finder.
-func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
-	dir = clean(dir)
-	if err := m.notInTable(ctx, dir); err != nil {
-		return nil, nil, err
-	}
-	all, _ := m.Tree(ctx, dir)
-	for _, o := range all {
-		if format, table, mark := hive.Table(o.Rel); format != "" && !hive.Raw(ctx) {
-			return nil, nil, hive.NotPlain(clean(inside(dir)+table), format, mark)
-		}
-		if before, _, ok := strings.Cut(o.Rel, address.ManifestSuffix+"/"); ok && !glob.Marked("", before) {
-			manifests = append(manifests, inside(dir)+before+address.ManifestSuffix)
-		}
-		if !glob.Marked("", o.Rel) {
-			o.Found = true
-			objects = append(objects, o)
-		}
-	}
-	if len(objects) == 0 {
-		err = fmt.Errorf("directory %s holds %w (name the directory with the data)", dir, ErrNoFiles)
-	}
-	return objects, slices.Compact(manifests), err
+	return nil
 }
 
 // Open implements [Source].
@@ -178,8 +111,8 @@ func (m *memory) Open(_ context.Context, o Object) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := v.object(clean(o.Name), o.Rel)
-	now.Found = o.Found
+	now := v.object(clean(o.Name))
+	now.Rel, now.Found = o.Rel, o.Found
 	return &memoryReader{m: m, object: now, b: bytes.NewReader(v.bytes)}, nil
 }
 

@@ -22,7 +22,6 @@
 //	Writer   Rester      the same, between the last Write and Commit
 //	Source   Concurrent  requests wait for a network, so many should be under way at once
 //	         Resolver    an object may have several names
-//	         ManifestLister lists show which directories are outputs, so that half of one is not read
 //	Storage  Sweeper     crashed processes may leave objects behind
 //	         DirRemover  directories exist without objects in them
 //
@@ -61,11 +60,10 @@ var (
 // Object describes an object, or a directory, as it was at one moment.
 type Object struct {
 	Name string // opens it
-	// Rel is the path with slashes that identifies the object on every machine.
-	// From List: the path below the directory that the user named, or the last
+	// Rel is the path with slashes that identifies an input on every machine. The library
+	// sets it: the path below the directory that the user named, or the last
 	// element of the name where the user named the object itself or a pattern; of a
 	// pattern with **, the path below the directory before the first wildcard.
-	// From Tree: the path below the directory. From Stat: empty.
 	Rel  string
 	Size int64 // bytes
 	// ModTime is when the object was last written. Zero: unknown.
@@ -76,7 +74,7 @@ type Object struct {
 	// Type has the type bits of a file's mode. 0: a regular object, which can be
 	// opened; fs.ModeDir: a directory.
 	Type fs.FileMode
-	// Found is true if List found the object in a directory, so that it may be
+	// Found is set by the library if the object was found in a directory, so that it may be
 	// something other than data.
 	Found bool
 }
@@ -84,17 +82,16 @@ type Object struct {
 // Source holds objects that can be read. Its methods may be called from many
 // goroutines at once.
 type Source interface {
-	// List returns the objects that name stands for: the object of that name,
-	// those that a pattern matches (see [Local]), or those below a directory. Path elements
-	// that begin with '_' or '.' are skipped unless name spells them out, see
-	// [Marker]. Objects of a directory come in ascending order of Rel. List
-	// never returns an empty list without an error; the error wraps ErrNoFiles
-	// if name is a directory, else fs.ErrNotExist.
-	List(ctx context.Context, name string) ([]Object, error)
+	// List calls yield with every object whose name begins with prefix, in ascending order
+	// of names, compared byte by byte with slashes, until yield returns an error, which List
+	// returns. Directories are not objects; a link is one, of Type fs.ModeSymlink. No object
+	// is no error. A source that cannot list returns [errors.ErrUnsupported]: its objects
+	// are named one by one.
+	List(ctx context.Context, prefix string, yield func(Object) error) error
 	// Stat describes one object or directory. The error wraps fs.ErrNotExist if
 	// there is none of that name.
 	Stat(ctx context.Context, name string) (Object, error)
-	// Open opens an object that List, Stat or Tree has described. If it has
+	// Open opens an object that List or Stat has described. If it has
 	// another identity by now, the error wraps ErrChanged. Only the Name is
 	// needed; without an Identity, Open takes the object that is there.
 	Open(ctx context.Context, o Object) (Reader, error)
@@ -115,10 +112,6 @@ type Reader interface {
 // from many goroutines at once.
 type Storage interface {
 	Source
-	// Tree returns everything below a directory, whatever the names, except
-	// directories. It follows no links. If there is no such directory, the
-	// result is empty.
-	Tree(ctx context.Context, dir string) ([]Object, error)
 	// Create begins an object. It is not visible under its name before Commit.
 	Create(ctx context.Context, name string, o CreateOptions) (Writer, error)
 	// Delete removes an object if it still has the identity, or whatever its
@@ -217,15 +210,6 @@ type Resolver interface {
 	// Resolve returns the one name that all names of an object or directory have
 	// in common. It need not exist.
 	Resolve(name string) string
-}
-
-// ManifestLister is implemented by sources that see, while they list, which directories are
-// outputs, so that an incomplete one is not read.
-type ManifestLister interface {
-	// ListManifests is List. It also returns the directories of manifests, as
-	// out.bloomjoin, of directories that are listed; also with ErrNoFiles. Those of directories that
-	// match a pattern and hold no data need not exist.
-	ListManifests(ctx context.Context, name string) (objects []Object, manifests []string, err error)
 }
 
 // Marker reports whether a path element names something other than data: a

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
@@ -135,7 +136,7 @@ func (c *cli) sweep(ctx context.Context, manifests, name string, older time.Dura
 // expand returns the objects that patterns stand for.
 func (c *cli) expand(ctx context.Context, patterns []string) (names []string, err error) {
 	for _, p := range patterns {
-		found, err := c.Store().List(ctx, p)
+		found, _, err := listing.List(ctx, c.Store(), p)
 		if err != nil {
 			return nil, err
 		}

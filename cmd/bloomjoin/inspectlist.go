@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -183,7 +184,7 @@ func (t *roundRobin) mine() bool {
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
 func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *roundRobin, lim filters.Limits) (found []inspected, err error) {
-	entries, err := c.Store().List(cmd.Context(), dir)
+	entries, _, err := listing.List(cmd.Context(), c.Store(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
 		return nil, nil

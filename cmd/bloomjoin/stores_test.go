@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -95,7 +96,7 @@ var digests = regexp.MustCompile(`[0-9a-f]{64}`)
 // without the content of filters and manifests.
 func (b bucket) tree(dir string) map[string]string {
 	b.Helper()
-	all, err := b.store.Tree(b.Context(), dir)
+	all, err := objects.Below(b.Context(), b.store, dir)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -87,6 +87,12 @@ func FilePath(name string) (path string, isFile bool, err error) {
 	return path, true, err
 }
 
+// FileURL returns the file URL of a path.
+func FileURL(path string) string { return "file://" + Escaped(path) }
+
+// Escaped returns a path as it is written in a file URL.
+func Escaped(path string) string { return strings.ReplaceAll(path, "%", "%25") }
+
 // Local returns the path of a file URL. Other names stand for themselves.
 func Local(name string) string {
 	if path, isFile, err := FilePath(name); isFile && err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -19,13 +20,13 @@ import (
 
 // Names returns the filter files that the names stand for: each name itself,
 // the files that match a pattern, or all files in a directory, as
-// [storage.Source] lists them. Files found by a pattern or in a directory are
+// package listing lists them. Files found by a pattern or in a directory are
 // omitted if skip returns true for them; skip may be nil.
 func Names(ctx context.Context, store storage.Source, names []string, skip func(name string) bool) ([]string, error) {
 	var out []string
 	var errs []error
 	for _, name := range names {
-		entries, err := store.List(ctx, name)
+		entries, _, err := listing.List(ctx, store, name)
 		if err != nil {
 			errs = append(errs, err)
 		}

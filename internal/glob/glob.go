@@ -8,11 +8,9 @@ package glob
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -57,20 +55,6 @@ func Static(pattern string) string {
 	return prefix[:strings.LastIndexByte(prefix, '/')+1]
 }
 
-// Files returns the local files and directories that a pattern matches, in ascending order.
-func Files(pattern string) ([]string, error) {
-	names, err := doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors())
-	slices.Sort(names)
-	return slices.Compact(names), err // braces may match one twice
-}
-
-// FilesOf is Files of an fs.FS.
-func FilesOf(files fs.FS, pattern string) ([]string, error) {
-	names, err := doublestar.Glob(files, pattern, doublestar.WithFailOnIOErrors())
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
 // Top returns the shortest beginning of a path, up to a slash or its end, that a pattern
 // matches: the file, or a directory that holds it.
 func Top(pattern, name string) (top string, ok bool) {
@@ -84,6 +68,19 @@ func Top(pattern, name string) (top string, ok bool) {
 
 // Matches reports whether a pattern matches a whole path.
 func Matches(pattern, name string) bool { return doublestar.MatchUnvalidated(pattern, name) }
+
+// Leads reports whether a pattern without ** may match something below a directory.
+func Leads(pattern, dir string) bool {
+	at := 0
+	for range strings.Count(dir, "/") + 1 {
+		i := strings.IndexByte(pattern[at:], '/')
+		if i < 0 {
+			return false
+		}
+		at += i + 1
+	}
+	return Matches(pattern[:at-1], dir) && !Marked(pattern, dir)
+}
 
 // Dirs yields the directories that hold a path, from the top down.
 func Dirs(name string) iter.Seq[string] {

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -82,7 +83,7 @@ func notInTables(ctx context.Context, src storage.Source, pieces []Piece) error 
 			continue
 		}
 		last = dir
-		if _, err := src.List(ctx, p.Input.Name); errors.Is(err, fault.ErrUnsupported) {
+		if err := listing.NotInTable(ctx, src, p.Input.Name); errors.Is(err, fault.ErrUnsupported) {
 			return err
 		}
 	}

@@ -5,8 +5,12 @@ package objects
 
 import (
 	"context"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -88,4 +92,79 @@ func IsDir(ctx context.Context, s storage.Source, name string) bool {
 	}
 	o, err := s.Stat(ctx, name)
 	return err == nil && o.Type.IsDir()
+}
+
+// walker is a source that reads directories, or has a service that does.
+type walker interface {
+	Walk(ctx context.Context, prefix string, enter func(dir string) bool, yield func(storage.Object) error) error
+}
+
+// Walks reports whether a source can list one level of a tree, without what is below.
+func Walks(s storage.Source) bool {
+	_, ok := s.(walker)
+	return ok
+}
+
+// Walk is [storage.Source.List] that yields a directory for which enter returns false as one
+// object of Type fs.ModeDir, in place of what is below it. A nil enter enters none.
+func Walk(ctx context.Context, s storage.Source, prefix string, enter func(dir string) bool, yield func(storage.Object) error) error {
+	if s, ok := s.(walker); ok {
+		return s.Walk(ctx, prefix, enter, yield)
+	}
+	return s.List(ctx, prefix, Collapse(prefix, enter, yield))
+}
+
+// Collapse makes the yield of a Walk that of a list of all below prefix.
+func Collapse(prefix string, enter func(dir string) bool, yield func(storage.Object) error) func(storage.Object) error {
+	inside, closed := prefix, ""
+	return func(o storage.Object) error {
+		if closed != "" && strings.HasPrefix(o.Name, closed) {
+			return nil
+		}
+		from := len(prefix)
+		if strings.HasPrefix(o.Name, inside) {
+			from = len(inside)
+		}
+		for at := from; at < len(o.Name); at++ {
+			if o.Name[at] != '/' {
+				continue
+			}
+			if enter == nil || !enter(o.Name[:at]) {
+				closed = o.Name[:at+1]
+				return yield(storage.Object{Name: o.Name[:at], Type: fs.ModeDir})
+			}
+			inside = o.Name[:at+1]
+		}
+		return yield(o)
+	}
+}
+
+// Head is [storage.Source.Stat], except that a source for which it is another request may not
+// look for a directory.
+func Head(ctx context.Context, s storage.Source, name string) (storage.Object, error) {
+	if s, ok := s.(interface {
+		Head(ctx context.Context, name string) (storage.Object, error)
+	}); ok {
+		return s.Head(ctx, name)
+	}
+	return s.Stat(ctx, name)
+}
+
+// Below returns all objects below a directory, with their paths there as Rels.
+func Below(ctx context.Context, s storage.Source, dir string) (all []storage.Object, err error) {
+	prefix := strings.TrimRight(Slashes(dir), "/") + "/"
+	err = s.List(ctx, prefix, func(o storage.Object) error {
+		o.Rel = address.Unescaped(Slashes(o.Name))[len(address.Unescaped(prefix)):]
+		all = append(all, o)
+		return nil
+	})
+	return all, err
+}
+
+// Slashes returns a name with slashes in place of the system's separators.
+func Slashes(name string) string {
+	if filepath.Separator == '/' || address.IsURL(name) {
+		return name
+	}
+	return filepath.ToSlash(name)
 }

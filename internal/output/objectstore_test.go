@@ -14,7 +14,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -61,14 +60,8 @@ func (c *coarse) Stat(ctx context.Context, name string) (storage.Object, error) 
 	return c.seen(o), err
 }
 
-func (c *coarse) List(ctx context.Context, name string) ([]storage.Object, error) {
-	all, err := c.Storage.List(ctx, name)
-	return each.Slice(all, c.seen), err
-}
-
-func (c *coarse) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
-	all, err := c.Storage.Tree(ctx, dir)
-	return each.Slice(all, c.seen), err
+func (c *coarse) List(ctx context.Context, prefix string, yield func(storage.Object) error) error {
+	return c.Storage.List(ctx, prefix, func(o storage.Object) error { return yield(c.seen(o)) })
 }
 
 func (c *coarse) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {

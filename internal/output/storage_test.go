@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -104,7 +105,7 @@ func TestStorageChanges(t *testing.T) {
 		t.Error("there is an output")
 	}
 	// If it is replaced between listing and opening, it has not been read yet.
-	listed, err := s.List(t.Context(), "in")
+	listed, _, err := listing.List(t.Context(), s, "in")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -130,7 +131,7 @@ func (d *Dir) look(ctx context.Context) (*listing, error) {
 // tree lists the directory. The manifests were listed before, so that the files of a state
 // are there unless another run removes them.
 func (l *listing) tree(ctx context.Context) error {
-	tree, err := l.dir.Store.Tree(ctx, l.dir.Name)
+	tree, err := objects.Below(ctx, l.dir.Store, l.dir.Name)
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (l *listing) tree(ctx context.Context) error {
 // manifests lists the manifests.
 func (l *listing) manifests(ctx context.Context) error {
 	l.known, l.newest, l.settled, l.stale, l.parts, l.plans = nil, 0, false, nil, nil, nil
-	tree, err := l.dir.Store.Tree(ctx, l.dir.Manifests)
+	tree, err := objects.Below(ctx, l.dir.Store, l.dir.Manifests)
 	if err != nil {
 		return err
 	}

@@ -318,9 +318,9 @@ type lister struct {
 	lists map[string]int
 }
 
-func (l lister) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
-	l.lists[strings.TrimSuffix(dir, "/")]++
-	return l.Memory.Tree(ctx, dir)
+func (l lister) List(ctx context.Context, prefix string, yield func(storage.Object) error) error {
+	l.lists[strings.TrimSuffix(prefix, "/")]++
+	return l.Memory.List(ctx, prefix, yield)
 }
 
 // TestListings: a worker lists the outputs when it begins, before it writes the first and

@@ -131,11 +131,11 @@ func (s *turning) turn(ctx context.Context, what string, write func() error) err
 	return err
 }
 
-func (s *turning) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
-	if err := s.turn(ctx, "list "+dir, nil); err != nil {
-		return nil, err
+func (s *turning) List(ctx context.Context, prefix string, yield func(storage.Object) error) error {
+	if err := s.turn(ctx, "list "+strings.TrimSuffix(prefix, "/"), nil); err != nil {
+		return err
 	}
-	return s.Memory.Tree(ctx, dir)
+	return s.Memory.List(ctx, prefix, yield)
 }
 
 func (s *turning) Stat(ctx context.Context, name string) (storage.Object, error) {

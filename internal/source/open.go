@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -72,8 +73,8 @@ func Open(ctx context.Context, names []string, opts Opening) (files []*File, err
 // errNoInputs is the error of an empty list of names.
 var errNoInputs = fmt.Errorf("no inputs were named: want a file, a directory or a pattern%w", quiet.Error{Err: storage.ErrNoFiles})
 
-// listing is what names stand for.
-type listing struct {
+// inputs are what names stand for.
+type inputs struct {
 	Lists    [][]storage.Object // of each name
 	excluded []bool             // the condition has excluded some of these
 	bound    *where.Bound       // the condition on the columns of paths; nil: none
@@ -81,7 +82,7 @@ type listing struct {
 
 // Listing lists what the names stand for, leaves out what is not chosen or is listed again,
 // finds the columns of paths, and leaves out what the condition excludes.
-func (o *Opening) Listing(ctx context.Context, names []string) (l listing, err error) {
+func (o *Opening) Listing(ctx context.Context, names []string) (l inputs, err error) {
 	if len(names) == 0 && !o.AllowEmpty {
 		return l, errNoInputs
 	}
@@ -116,11 +117,7 @@ func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.O
 			continue
 		}
 		var err error
-		if l, ok := o.Store.(storage.ManifestLister); ok {
-			lists[i], manifests[i], err = l.ListManifests(ctx, name)
-		} else {
-			lists[i], err = o.Store.List(ctx, name)
-		}
+		lists[i], manifests[i], err = listing.List(ctx, o.Store, name)
 		switch {
 		case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
 		case errors.Is(err, storage.ErrNoFiles):

@@ -26,12 +26,11 @@ import (
 // committed: it lacks rows. lists are the objects read for each name, manifests the directories of
 // manifests that there may be below it; finished looks for those above.
 func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
-	s, ok := treeOfStore(o.Store)
-	if o.Uncommitted || !ok {
+	if o.Uncommitted {
 		return nil
 	}
 	_, resolves := o.Store.(storage.Resolver)
-	l := looks{store: s, resolves: resolves, roots: map[string]bool{}, dirs: map[string]bool{}}
+	l := looks{store: asStorage(o.Store), resolves: resolves, roots: map[string]bool{}, dirs: map[string]bool{}}
 	for i, name := range names {
 		if name == "-" || address.IsWeb(name) {
 			continue
@@ -57,23 +56,17 @@ func (o *Opening) finished(ctx context.Context, names []string, lists [][]storag
 	return l.check(ctx)
 }
 
-// treeOfStore returns a source as a storage, if what is in a directory can be listed. A
-// source that is only read, such as [storage.FS], has outputs all the same.
-func treeOfStore(s storage.Source) (storage.Storage, bool) {
+// asStorage returns a source as a storage. One that is only read, such as [storage.FS], has
+// outputs all the same.
+func asStorage(s storage.Source) storage.Storage {
 	if s, ok := s.(storage.Storage); ok {
-		return s, true
+		return s
 	}
-	r, ok := s.(readable)
-	return readOnly{r}, ok
-}
-
-type readable interface {
-	storage.Source
-	Tree(ctx context.Context, dir string) ([]storage.Object, error)
+	return readOnly{s}
 }
 
 // readOnly refuses to write.
-type readOnly struct{ readable }
+type readOnly struct{ storage.Source }
 
 func (readOnly) Create(context.Context, string, storage.CreateOptions) (storage.Writer, error) {
 	return nil, errors.ErrUnsupported
@@ -222,7 +215,7 @@ func (u unfinishedIn) check(ctx context.Context, l *looks) error {
 	marker := func(ctx context.Context, name string) (string, bool, error) { return MarkerOf(ctx, s, name) }
 	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: marker}, Name: u.dir, Manifests: manifests}
 	why, err := d.Unfinished(ctx)
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) { // of a list
 		return nil
 	}
 	if err != nil || why == "" || u.apart(ctx, l, &d) {

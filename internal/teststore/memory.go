@@ -51,8 +51,8 @@ func (m *Memory) Get(name string) (b []byte, ok bool) {
 
 // Names returns the names of all objects in ascending order.
 func (m *Memory) Names() (names []string) {
-	for _, o := range must(m.Storage.Tree(context.Background(), ".")) {
-		names = append(names, o.Name)
+	for _, o := range must(objects.Below(context.Background(), m.Storage, ".")) {
+		names = append(names, o.Rel)
 	}
 	return names
 }

@@ -79,8 +79,8 @@ type entry struct {
 	dir      bool // no object but a directory; if it is a common prefix, the key ends in a slash
 }
 
-func (e entry) object(name, rel string) storage.Object {
-	return storage.Object{Name: name, Rel: rel, Size: e.size, ModTime: e.at, Identity: e.identity}
+func (e entry) object(name string) storage.Object {
+	return storage.Object{Name: name, Size: e.size, ModTime: e.at, Identity: e.identity}
 }
 
 const pageSize = 1000 // the most that S3 returns

@@ -37,12 +37,14 @@ func Example() {
 			log.Fatal(err)
 		}
 	}
-	objects, err := s.List(ctx, "mem://bucket/log/")
+	var objects []storage.Object
+	err := s.List(ctx, "mem://bucket/log/dt=", func(o storage.Object) error {
+		fmt.Println(o.Name, o.Size)
+		objects = append(objects, o)
+		return nil
+	})
 	if err != nil {
 		log.Fatal(err)
-	}
-	for _, o := range objects {
-		fmt.Println(o.Rel, o.Size)
 	}
 	r, err := s.Open(ctx, objects[0])
 	if err != nil {
@@ -55,8 +57,8 @@ func Example() {
 	}
 	fmt.Printf("%s\n", b)
 	// Output:
-	// dt=2024-05-01/a.csv 11
-	// dt=2024-05-02/b.csv 11
+	// mem://bucket/log/dt=2024-05-01/a.csv 11
+	// mem://bucket/log/dt=2024-05-02/b.csv 11
 	// 17
 }
 

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -28,6 +31,14 @@ func fill(t *testing.T, keys ...string) *store {
 		}
 	}
 	return s
+}
+
+var everything = objects.Below
+
+// inputs returns what a name stands for.
+func inputs(ctx context.Context, s storage.Source, name string) ([]storage.Object, error) {
+	all, _, err := listing.List(ctx, s, name)
+	return all, err
 }
 
 func rels(objects []storage.Object) string {
@@ -69,7 +80,7 @@ func TestGlob(t *testing.T) {
 		"log/dt=[!1]/b":      {"b", 3},
 	} {
 		before := s.Stats().Requests.List
-		objects, err := s.List(t.Context(), "mem://b/"+pattern)
+		objects, err := inputs(t.Context(), s, "mem://b/"+pattern)
 		if err != nil {
 			t.Errorf("%s: %v", pattern, err)
 			continue
@@ -83,11 +94,11 @@ func TestGlob(t *testing.T) {
 		}
 	}
 	for pattern, text := range map[string]string{"log/q*": "matches no object", "log/[": "pattern", "none/*": "matches no object"} {
-		if _, err := s.List(t.Context(), "mem://b/"+pattern); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := inputs(t.Context(), s, "mem://b/"+pattern); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", pattern, err)
 		}
 	}
-	if _, err := s.List(t.Context(), "mem://b/log/q*"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := inputs(t.Context(), s, "mem://b/log/q*"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }
@@ -99,7 +110,7 @@ func TestListMany(t *testing.T) {
 		keys = append(keys, fmt.Sprintf("log/%05d", i))
 	}
 	s := fill(t, keys...)
-	objects, err := s.List(t.Context(), "mem://b/log/")
+	objects, err := inputs(t.Context(), s, "mem://b/log/")
 	if err != nil || len(objects) != 2500 {
 		t.Fatalf("%d objects, %v", len(objects), err)
 	}
@@ -117,7 +128,7 @@ func TestListMany(t *testing.T) {
 func TestDirectories(t *testing.T) {
 	s := fill(t, "a/b/c", "a/b", "a/d/", "e", "m/_SUCCESS")
 	for name, want := range map[string]string{"": "?a/b ?a/b/c ?e", "/": "?a/b ?a/b/c ?e", "/a": "?b ?b/c", "/a/": "?b ?b/c", "/a/b": "b", "/a/b/": "?c"} {
-		objects, err := s.List(t.Context(), "mem://b"+name)
+		objects, err := inputs(t.Context(), s, "mem://b"+name)
 		if got := rels(objects); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", name, got, err, want)
 		}
@@ -131,12 +142,12 @@ func TestDirectories(t *testing.T) {
 		}
 	}
 	// What a directory without data has is staged, and not yet there for readers of a pattern.
-	objects, manifests, err := s.ListManifests(t.Context(), "mem://b/{m,a}/")
+	objects, manifests, err := listing.List(t.Context(), s, "mem://b/{m,a}/")
 	if got := rels(objects); err != nil || got != "?a/b ?a/b/c" || !slices.Contains(manifests, "mem://b/m.bloomjoin") {
 		t.Errorf("a pattern: %s, %q, %v", got, manifests, err)
 	}
 	for name, kind := range map[string]error{"/a/d": storage.ErrNoFiles, "/m": storage.ErrNoFiles, "/m*": storage.ErrNoFiles, "/x/": fs.ErrNotExist, "/e/": fs.ErrNotExist} {
-		if _, err := s.List(t.Context(), "mem://b"+name); !errors.Is(err, kind) {
+		if _, err := inputs(t.Context(), s, "mem://b"+name); !errors.Is(err, kind) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -145,7 +156,7 @@ func TestDirectories(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if tree, err := s.Tree(t.Context(), "mem://b"); err != nil || rels(tree) != "a/b a/b/c e m/_SUCCESS" {
+	if tree, err := everything(t.Context(), s, "mem://b"); err != nil || rels(tree) != "a/b a/b/c e m/_SUCCESS" {
 		t.Errorf("%s, %v", rels(tree), err)
 	}
 }
@@ -160,7 +171,7 @@ func TestTables(t *testing.T) {
 		"delta/dt=1/a": "Delta Lake", "delta/*/a": "Delta Lake", "delta/dt=1/**": "Delta Lake", "hudi/x/a": "Hudi", "ice/data": "Iceberg", "ice/data/": "Iceberg", "ice/data/*": "Iceberg", "ice/data/a": "Iceberg",
 		"ice/data/**": "Iceberg", "i*/data": "Iceberg", "plain/dt=1/*": "", "plain/dt=1/b": "", "plain/metadata/a": "",
 	} {
-		_, err := s.List(t.Context(), "mem://b/"+dir)
+		_, err := inputs(t.Context(), s, "mem://b/"+dir)
 		switch {
 		case dir == "*":
 			if !errors.Is(err, fault.ErrUnsupported) {
@@ -169,7 +180,7 @@ func TestTables(t *testing.T) {
 		case format == "" && err != nil, format != "" && (!errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), format)):
 			t.Errorf("%s: %v, want %q", dir, err, format)
 		}
-		if _, err := s.List(hive.Looking(t.Context(), true), "mem://b/"+dir); err != nil {
+		if _, err := inputs(hive.Looking(t.Context(), true), s, "mem://b/"+dir); err != nil {
 			t.Errorf("%s, raw: %v", dir, err)
 		}
 	}
@@ -185,7 +196,7 @@ func TestTablesInFewRequests(t *testing.T) {
 	s := fill(t, append(keys, "log/metadata/v2.json", "log/metadata/x", "big/metadata/v1.metadata.json", "big/data/a", "deep/a")...)
 	ctx := hive.Looking(t.Context(), false)
 	for _, k := range keys[:100] {
-		if _, err := s.List(ctx, "mem://b/"+k); err != nil {
+		if _, err := inputs(ctx, s, "mem://b/"+k); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,7 +204,7 @@ func TestTablesInFewRequests(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	before := s.Stats().Requests.List
-	if _, err := s.List(t.Context(), "mem://b/big/data/"); !errors.Is(err, fault.ErrUnsupported) || s.Stats().Requests.List-before > 2 {
+	if _, err := inputs(t.Context(), s, "mem://b/big/data/"); !errors.Is(err, fault.ErrUnsupported) || s.Stats().Requests.List-before > 2 {
 		t.Errorf("%v in %d lists", err, s.Stats().Requests.List-before)
 	}
 	for i := range 1200 {
@@ -206,7 +217,7 @@ func TestTablesInFewRequests(t *testing.T) {
 		}
 	}
 	before = s.Stats().Requests.List
-	if _, err := s.List(t.Context(), "mem://b/big/data/a"); !errors.Is(err, fault.ErrUnsupported) || s.Stats().Requests.List-before > 5 {
+	if _, err := inputs(t.Context(), s, "mem://b/big/data/a"); !errors.Is(err, fault.ErrUnsupported) || s.Stats().Requests.List-before > 5 {
 		t.Errorf("%v in %d lists", err, s.Stats().Requests.List-before)
 	}
 }

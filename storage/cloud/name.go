@@ -117,11 +117,8 @@ func (n name) invalid(what string) error {
 	return fmt.Errorf("%s: not a valid address: %s", shown, what)
 }
 
-// isFile reports whether a name is a file URL. fileURL makes the names of objects from
-// [Options].Local file URLs again.
+// isFile reports whether a name is a file URL.
 func isFile(given string) bool {
 	_, is, _ := address.FilePath(given)
 	return is
 }
-
-func fileURL(path string) string { return "file://" + strings.ReplaceAll(path, "%", "%25") }

@@ -60,7 +60,7 @@ func TestResolve(t *testing.T) {
 	for given, want := range map[string]string{
 		"s3a://b/dir/": "s3://b/dir", "s3://b/dir": "s3://b/dir", "s3://b": "s3://b/", "s3://b/": "s3://b/",
 		"wasbs://c@a.blob.core.windows.net/k": "abfss://c@a.dfs.core.windows.net/k", "abfs://c@a.dfs.core.windows.net/k/": "abfss://c@a.dfs.core.windows.net/k",
-		"az://c/k": "azblob://c/k", fileURL(dir): real, dir: real,
+		"az://c/k": "azblob://c/k", address.FileURL(dir): real, dir: real,
 		"https://h/k?X-Amz-Signature=1": "https://h/k?X-Amz-Signature=REDACTED",
 	} {
 		if got := s.Resolve(given); got != want {

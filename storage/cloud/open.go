@@ -16,6 +16,23 @@ import (
 // Stat implements [storage.Source].
 func (s *store) Stat(ctx context.Context, given string) (storage.Object, error) {
 	stopped.Needs(ctx, "Store.Stat")
+	o, err := s.Head(ctx, given)
+	n, invalid := parse(given)
+	if invalid != nil || n.local || n.scheme == schemeHTTP || !errors.Is(err, fs.ErrNotExist) {
+		return o, err
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err == nil {
+		err = b.dir(ctx, n)
+	}
+	if err != nil {
+		return storage.Object{}, err
+	}
+	return storage.Object{Name: given, Type: fs.ModeDir}, nil
+}
+
+// Head is Stat that does not look for a directory in a bucket.
+func (s *store) Head(ctx context.Context, given string) (storage.Object, error) {
 	n, err := parse(given)
 	if err != nil {
 		return storage.Object{}, err
@@ -28,19 +45,14 @@ func (s *store) Stat(ctx context.Context, given string) (storage.Object, error) 
 	if err != nil {
 		return storage.Object{}, err
 	}
-	if n.scheme == schemeHTTP || n.key != "" && !strings.HasSuffix(n.key, "/") {
-		e, err := b.stat(ctx, n.key)
-		switch {
-		case err == nil:
-			return e.object(given, ""), nil
-		case n.scheme == schemeHTTP || !errors.Is(err, fs.ErrNotExist):
-			return storage.Object{}, err
-		}
+	if n.key == "" || n.scheme != schemeHTTP && strings.HasSuffix(n.key, "/") {
+		return storage.Object{}, fs.ErrNotExist
 	}
-	if err := b.dir(ctx, n); err != nil {
+	e, err := b.stat(ctx, n.key)
+	if err != nil {
 		return storage.Object{}, err
 	}
-	return storage.Object{Name: given, Type: fs.ModeDir}, nil
+	return e.object(given), nil
 }
 
 // dir returns an error that wraps fs.ErrNotExist unless the name is a directory.
@@ -64,7 +76,7 @@ func below(key string) string {
 // localObject makes the name of an object that a file URL stands for a file URL again.
 func localObject(n name, o storage.Object) storage.Object {
 	if isFile(n.given) && o.Name != "" {
-		o.Name = fileURL(o.Name)
+		o.Name = address.FileURL(o.Name)
 	}
 	return o
 }

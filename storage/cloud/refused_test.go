@@ -49,7 +49,7 @@ func TestRefused(t *testing.T) {
 			if o.Retries > 0 {
 				return
 			}
-			if _, err := s.List(t.Context(), name); !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) > 3*time.Second || s.Stats().Retries != want {
+			if _, err := inputs(t.Context(), s, name); !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) > 3*time.Second || s.Stats().Retries != want {
 				t.Errorf("another call: %v after %v, sent again %d times", err, time.Since(start), s.Stats().Retries)
 			}
 		})

@@ -43,7 +43,7 @@ func s3Store(t *testing.T, o Options) (*storetest.Gateway, *store, []byte) {
 // readAll lists an object and reads it whole, a part of it ahead.
 func readAll(t *testing.T, s *store, name string) ([]byte, error) {
 	t.Helper()
-	listed, err := s.List(t.Context(), name)
+	listed, err := inputs(t.Context(), s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func TestChanged(t *testing.T) {
 	g, s, content := s3Store(t, Options{})
 	for _, change := range []func(){func() { g.Put(t, "log/a", content[1:]) }, func() { g.Remove(t, "log/a") }} {
 		g.Put(t, "log/a", content)
-		listed, err := s.List(t.Context(), g.Name("log"))
+		listed, err := inputs(t.Context(), s, g.Name("log"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %q, %v", key, got, err)
 		}
 	}
-	objects, err := s.List(t.Context(), g.Name("log"))
+	objects, err := inputs(t.Context(), s, g.Name("log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestKeys(t *testing.T) {
 func TestRequests(t *testing.T) {
 	g, s, content := s3Store(t, Options{})
 	g.Put(t, "log/b", content[:200_000])
-	listed, err := s.List(t.Context(), g.Name("log"))
+	listed, err := inputs(t.Context(), s, g.Name("log"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,9 +66,8 @@ const (
 // Store is a [storage.Storage] whose names are URLs; other names are those of
 // Options.Local. Its methods may be called from many goroutines at once.
 //
-// It is a [storage.Sweeper], [storage.Resolver], [storage.Concurrent],
-// [storage.DirRemover] and [storage.ManifestLister]; its readers are
-// [storage.Prefetcher]s.
+// It is a [storage.Sweeper], [storage.Resolver], [storage.Concurrent] and
+// [storage.DirRemover]; its readers are [storage.Prefetcher]s.
 type Store interface {
 	storage.Storage
 	// Stats returns the figures up to now. Requests for credentials are not counted.
@@ -91,11 +90,10 @@ type store struct {
 }
 
 var (
-	_ storage.Sweeper        = (*store)(nil)
-	_ storage.Resolver       = (*store)(nil)
-	_ storage.Concurrent     = (*store)(nil)
-	_ storage.DirRemover     = (*store)(nil)
-	_ storage.ManifestLister = (*store)(nil)
+	_ storage.Sweeper    = (*store)(nil)
+	_ storage.Resolver   = (*store)(nil)
+	_ storage.Concurrent = (*store)(nil)
+	_ storage.DirRemover = (*store)(nil)
 )
 
 var errClosed = errors.New("the store is closed")

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/storage/storagetest"
 )
 
@@ -12,7 +13,7 @@ func TestCheck(t *testing.T) {
 	s := made(Options{})
 	defer s.Close()
 	for name, dir := range map[string]string{
-		"mem": "mem://bucket/dir", "file": fileURL(filepath.ToSlash(filepath.Join(t.TempDir(), "100% dir"))), "path": filepath.Join(t.TempDir(), "dir"),
+		"mem": "mem://bucket/dir", "file": address.FileURL(filepath.ToSlash(filepath.Join(t.TempDir(), "100% dir"))), "path": filepath.Join(t.TempDir(), "dir"),
 	} {
 		t.Run(name, func(t *testing.T) { storagetest.TestStorage(t, s, dir) })
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 
@@ -125,14 +124,6 @@ func (web) code(err error) (code, text string) {
 		return e.says.Code, e.says.Message
 	}
 	return "", ""
-}
-
-// lastElement returns the last element of a URL's path as it stands there.
-func lastElement(url string) string {
-	_, rest, _ := strings.Cut(url, "://")
-	rest, _, _ = strings.Cut(rest, "#")
-	rest, _, _ = strings.Cut(rest, "?")
-	return path.Base(rest)
 }
 
 // readOnly refuses to write what can only be read.

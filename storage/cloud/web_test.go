@@ -72,7 +72,7 @@ func TestWeb(t *testing.T) {
 		s := made(Options{Retries: -1})
 		defer s.Close()
 		for _, path := range []string{"/a/b%20c?x=1", "/moved"} {
-			listed, err := s.List(t.Context(), url+path)
+			listed, err := inputs(t.Context(), s, url+path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestWebLies(t *testing.T) {
 			s := made(Options{Retries: 2})
 			defer s.Close()
 			read := func() error {
-				listed, err := s.List(t.Context(), server.URL+"/a.parquet?X-Amz-Signature=SECRET")
+				listed, err := inputs(t.Context(), s, server.URL+"/a.parquet?X-Amz-Signature=SECRET")
 				if err != nil {
 					return err
 				}

@@ -16,7 +16,6 @@ func TestNoName(t *testing.T) {
 	defer local.Close()
 	for name, s := range map[string]storage.Storage{"no name": local, "no local name": storage.Local()} {
 		for call, do := range map[string]func() error{
-			"List":   func() error { _, err := s.List(ctx, ""); return err },
 			"Stat":   func() error { _, err := s.Stat(ctx, ""); return err },
 			"Open":   func() error { _, err := s.Open(ctx, storage.Object{Name: ""}); return err },
 			"Create": func() error { _, err := s.Create(ctx, "", storage.CreateOptions{}); return err },
@@ -34,5 +33,5 @@ func TestNoName(t *testing.T) {
 		}
 	}()
 	var none context.Context
-	_, _ = local.List(none, "mem://b/x")
+	_ = local.List(none, "mem://b/x", nil)
 }

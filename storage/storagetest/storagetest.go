@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -92,11 +93,9 @@ func (c checker) nothing() {
 	c.want("Stat of nothing", err, fs.ErrNotExist)
 	_, err = c.s.Open(c.Context(), storage.Object{Name: c.dir})
 	c.want("Open of nothing", err, fs.ErrNotExist)
-	_, err = c.s.List(c.Context(), c.dir)
-	c.want("List of nothing", err, fs.ErrNotExist)
 	c.want("Delete of nothing", c.s.Delete(c.Context(), storage.Object{Name: c.dir}), fs.ErrNotExist)
-	if tree, err := c.s.Tree(c.Context(), c.dir); err != nil || len(tree) != 0 {
-		c.Errorf("Tree of nothing: %v, %v", tree, err)
+	if all := all(c.T, c.s, c.dir); len(all) != 0 {
+		c.Errorf("List of nothing: %v", all)
 	}
 	if objects.IsDir(c.Context(), c.s, c.dir) || !objects.IsDir(c.Context(), c.s, c.dir+"/") {
 		c.Error("nothing is a directory if and only if its name ends in a slash")
@@ -114,8 +113,8 @@ func (c checker) create() {
 	_, err = c.s.Stat(c.Context(), c.dir+"/sub/a")
 	c.want("before Commit", err, fs.ErrNotExist)
 	c.want("Abort", errors.Join(w.Abort(), w.Abort()), nil)
-	if tree, err := c.s.Tree(c.Context(), c.dir); err != nil || len(tree) != 0 {
-		c.Errorf("after Abort: %v, %v", tree, err)
+	if all := all(c.T, c.s, c.dir); len(all) != 0 {
+		c.Errorf("List after Abort: %v", all)
 	}
 	c.want("Commit", c.write("sub/a", "one", false), nil)
 	c.want("Commit over an object", c.write("sub/a", "two", false), fs.ErrExist)
@@ -213,16 +212,35 @@ func (c checker) list() {
 	for _, name := range []string{"b", "a", "sub/c", "sub-c", "_SUCCESS", ".hidden", "_tmp/d"} {
 		c.want("Commit", c.write(name, name, false), nil)
 	}
-	rels := func(objects []storage.Object, err error) string {
+	const below = ".hidden _SUCCESS _tmp/d a b sub-c sub/c"
+	for prefix, want := range map[string]string{
+		"/": below, "": below + " x", "/s": "sub-c sub/c", "/sub": "sub-c sub/c", "/sub/": "sub/c", "/_": "_SUCCESS _tmp/d", "/a": "a", "/a/": "", "/none": "", "-o": "x",
+	} {
+		var names []string
+		for _, o := range all(c.T, c.s, c.dir+prefix) {
+			got, err := c.read(o)
+			if err != nil || o.Size != int64(len(got)) || o.Identity == "" || !strings.HasSuffix(o.Name, "/"+got) { // each has its path as content
+				c.Errorf("List %q: %+v, %q, %v", prefix, o, got, err)
+			}
+			if now, err := c.s.Stat(c.Context(), o.Name); err != nil || now.Identity != o.Identity {
+				c.Errorf("List %q: %+v; Stat: %+v, %v", prefix, o, now, err)
+			}
+			names = append(names, got)
+		}
+		if prefix == "" { // a neighbour sorts by the name of its directory
+			slices.Sort(names)
+		}
+		if got := strings.Join(names, " "); got != want {
+			c.Errorf("List %q: %s, want %s", prefix, got, want)
+		}
+	}
+	rels := func(objects []storage.Object, _ []string, err error) string {
 		c.Helper()
 		if err != nil {
 			c.Error(err)
 		}
 		var all []string
 		for _, o := range objects {
-			if got, err := c.read(o); err != nil || !strings.HasSuffix(got, o.Rel) || o.Size != int64(len(got)) { // each has its path as content
-				c.Errorf("%+v: %q, %v", o, got, err)
-			}
 			if o.Found {
 				o.Rel = "?" + o.Rel
 			}
@@ -233,47 +251,94 @@ func (c checker) list() {
 	for name, want := range map[string]string{
 		"": "?a ?b ?sub-c ?sub/c", "/": "?a ?b ?sub-c ?sub/c", "/a": "a", "/_SUCCESS": "_SUCCESS", "/sub": "?c", "/[ab]": "a b", "/?": "a b", "/_*": "_SUCCESS ?_tmp/d",
 	} {
-		if got := rels(c.s.List(c.Context(), c.dir+name)); got != want {
-			c.Errorf("List %q: %s, want %s", name, got, want)
-		}
-	}
-	tree, err := c.s.Tree(c.Context(), c.dir)
-	if err != nil || len(tree) != 7 {
-		c.Errorf("Tree: %v, %v; want 7 objects", tree, err)
-	}
-	for _, o := range tree {
-		if got, err := c.read(o); err != nil || got != o.Rel || o.Identity != c.stat(o.Rel).Identity {
-			c.Errorf("Tree: %+v, %q, %v; Stat: %+v", o, got, err, c.stat(o.Rel))
+		if got := rels(listing.List(c.Context(), c.s, c.dir+name)); got != want {
+			c.Errorf("inputs %q: %s, want %s", name, got, want)
 		}
 	}
 	c.want("only markers", c.write("marks/_SUCCESS", "", false), nil)
-	_, err = c.s.List(c.Context(), c.dir+"/marks")
-	c.want("List of markers only", err, storage.ErrNoFiles)
+	_, _, err := listing.List(c.Context(), c.s, c.dir+"/marks")
+	c.want("inputs of markers only", err, storage.ErrNoFiles)
+}
+
+// all returns what List yields, which must be in order and begin with prefix.
+func all(t *testing.T, s storage.Source, prefix string) (all []storage.Object) {
+	t.Helper()
+	err := s.List(t.Context(), prefix, func(o storage.Object) error {
+		all = append(all, o)
+		return nil
+	})
+	if err != nil {
+		t.Errorf("List %q: %v", prefix, err)
+	}
+	for i, o := range all {
+		if !strings.HasPrefix(objects.Slashes(o.Name), prefix) || o.Type.IsDir() || i > 0 && objects.Slashes(all[i-1].Name) >= objects.Slashes(o.Name) {
+			t.Errorf("List %q has %+v at %d: want objects in ascending order of names that begin so", prefix, o, i)
+		}
+	}
+	return all
+}
+
+var errStop = errors.New("stop")
+
+// lists tests List below a directory.
+func lists(t *testing.T, s storage.Source, dir string) {
+	t.Helper()
+	prefix := strings.TrimRight(dir, "/") + "/"
+	whole := all(t, s, prefix)
+	if len(whole) == 0 {
+		t.Fatalf("List %q has no objects", prefix)
+	}
+	name := whole[len(whole)/2].Name
+	some := prefix + name[len(prefix):][:(len(name)-len(prefix)+1)/2] // within a name
+	var want []storage.Object
+	for _, o := range whole {
+		if strings.HasPrefix(o.Name, some) {
+			want = append(want, o)
+		}
+	}
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			if got := all(t, s, some); !slices.EqualFunc(got, want, func(a, b storage.Object) bool { return a.Name == b.Name && a.Size == b.Size && a.Identity == b.Identity }) {
+				t.Errorf("List %q: %+v, want %+v", some, got, want)
+			}
+		})
+	}
+	wait.Wait()
+	if got := all(t, s, prefix+"there is no such object"); len(got) > 0 {
+		t.Errorf("List of nothing: %+v", got)
+	}
+	calls := 0
+	err := s.List(t.Context(), prefix, func(storage.Object) error {
+		calls++
+		return errStop
+	})
+	if !errors.Is(err, errStop) || calls != 1 {
+		t.Errorf("List whose first object is refused: %v after %d calls, want the error of the first", err, calls)
+	}
+	if o, err := s.Stat(t.Context(), dir); err != nil || !o.Type.IsDir() {
+		t.Errorf("Stat %q: %+v, %v; want a directory", dir, o, err)
+	}
 }
 
 // TestSource tests what package storage promises of every [storage.Source]. dir is a
 // directory of it with at least one object that is data and not empty. It changes nothing.
 func TestSource(t *testing.T, s storage.Source, dir string) {
 	t.Helper()
-	list, err := s.List(t.Context(), dir)
+	lists(t, s, dir)
+	list, _, err := listing.List(t.Context(), s, dir)
 	if err != nil {
-		t.Fatalf("List %q: %v", dir, err)
-	}
-	if !slices.IsSortedFunc(list, func(a, b storage.Object) int { return strings.Compare(a.Rel, b.Rel) }) {
-		t.Errorf("List %q is not in ascending order of Rel", dir)
+		t.Fatalf("inputs %q: %v", dir, err)
 	}
 	bytes := false
 	for _, o := range list {
-		if !o.Found || o.Rel == "" || o.Type != 0 || slices.ContainsFunc(strings.Split(o.Rel, "/"), storage.Marker) {
-			t.Errorf("List %q has %+v: want Found, a Rel, no Type, and no marker in the path", dir, o)
-		}
 		now, err := s.Stat(t.Context(), o.Name)
 		if err != nil || now.Size != o.Size || now.Type != 0 || o.Identity != "" && now.Identity != o.Identity {
 			t.Errorf("Stat %q: %+v, %v; listed as %+v", o.Name, now, err, o)
 		}
-		one, err := s.List(t.Context(), o.Name)
-		if err != nil || len(one) != 1 || one[0].Size != o.Size || one[0].Found {
-			t.Errorf("List %q: %+v, %v; want the one object, not Found", o.Name, one, err)
+		one, _, err := listing.List(t.Context(), s, o.Name)
+		if err != nil || len(one) != 1 || one[0].Size != o.Size {
+			t.Errorf("inputs %q: %+v, %v; want the one object", o.Name, one, err)
 		}
 		bytes = bytes || o.Size > 0
 		reads(t, s, o)
@@ -284,9 +349,8 @@ func TestSource(t *testing.T, s storage.Source, dir string) {
 	}
 	nowhere := dir + "/there is no such object"
 	_, statErr := s.Stat(t.Context(), nowhere)
-	_, listErr := s.List(t.Context(), nowhere)
 	_, openErr := s.Open(t.Context(), storage.Object{Name: nowhere})
-	for what, err := range map[string]error{"Stat": statErr, "List": listErr, "Open": openErr} {
+	for what, err := range map[string]error{"Stat": statErr, "Open": openErr} {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s of nothing: %v, want %v", what, err, fs.ErrNotExist)
 		}

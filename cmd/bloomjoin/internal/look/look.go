@@ -25,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -139,7 +140,7 @@ func (t *Table) readOutput(ctx context.Context, c *session.Session, out output.D
 	}
 	entries, err := out.Files(ctx)
 	if err == nil && entries == nil {
-		entries, err = c.Store().List(ctx, out.Name)
+		entries, _, err = listing.List(ctx, c.Store(), out.Name)
 		entries = slices.DeleteFunc(entries, func(e storage.Object) bool {
 			return source.FormatByName(e.Rel) == "" || slices.ContainsFunc(strings.Split(e.Rel, "/"), storage.Marker)
 		})
