@@ -2,8 +2,13 @@
 //
 // A [Source] can be read, a [Storage] can be written, too. [Local] is the file
 // system of this machine, [FS] any fs.FS, [Memory] that of a process. A program that
-// keeps its data elsewhere implements Source in three methods (the example reads
-// over HTTP), and for outputs three more; package storagetest tests them.
+// keeps its data elsewhere implements Source in three methods (the examples read
+// a map, and over HTTP), and for outputs two more; package storagetest tests them.
+//
+// What names of inputs stand for is the same in all of them: an object, all data below a
+// directory, or what a pattern matches, with *, ?, [a-z], [!a], {a,b} and, for any number of
+// directories, **. [Marker]s are skipped unless a name spells them out. Links are followed. Files of
+// Delta Lake, Hudi and Iceberg tables are refused, since not all of them are current.
 //
 // An [Object] says which content is meant by its Identity. Whatever is opened
 // stays that content: bytes of a newer object under the same name are an error,

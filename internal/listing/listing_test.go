@@ -15,6 +15,7 @@ import (
 	"testing/fstest"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -419,4 +420,52 @@ func TestFSFollowsLinks(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v, %v", name, got, err, want, wantErr)
 		}
 	}
+}
+
+// What is yielded comes in ascending order of names, one object at a time, and the error of yield
+// ends it, whatever it wraps.
+func TestEach(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"sub/c", "sub-c", "sub.d", "sub/a/x", "sub/a-b", "z/y", "b", "a/_tmp/x", "e/_SUCCESS"} {
+		put(t, filepath.Join(dir, name), name)
+	}
+	s := remote{storage.Local(), 8}
+	for _, src := range []storage.Source{storage.Local(), s} {
+		for pattern, want := range map[string]string{
+			"": "b sub-c sub.d sub/a-b sub/a/x sub/c z/y", "/*": "b sub-c sub.d sub/a-b sub/a/x sub/c z/y", "/**": "b sub-c sub.d sub/a-b sub/a/x sub/c z/y",
+			"/s*/*": "sub/a-b sub/a/x sub/c", "/*/": "sub/a-b sub/a/x sub/c z/y", "/s*/c": "sub/c",
+		} {
+			var got []string
+			_, err := Each(t.Context(), src, dir+pattern, func(o storage.Object) error {
+				got = append(got, strings.TrimPrefix(o.Name, dir+"/"))
+				return nil
+			})
+			if names := strings.Join(got, " "); err != nil || names != want {
+				t.Errorf("%T %q: %s, %v; want %s", src, pattern, names, err, want)
+			}
+			for _, stop := range []error{errors.New("stop"), storage.ErrNoFiles, errors.ErrUnsupported, fs.ErrNotExist} {
+				calls := 0
+				_, err := Each(t.Context(), src, dir+pattern, func(storage.Object) error {
+					calls++
+					return stop
+				})
+				if err != stop || calls != 1 { //nolint:errorlint // the error itself comes back
+					t.Errorf("%T %q: %v after %d calls, want %v", src, pattern, err, calls, stop)
+				}
+			}
+		}
+	}
+}
+
+// remote is a source in which requests take time.
+type remote struct {
+	storage.Source
+	atOnce int
+}
+
+func (r remote) Concurrency(string) int { return r.atOnce }
+
+// Walk lists one level, or all, as services do.
+func (r remote) Walk(ctx context.Context, prefix string, enter func(dir string) bool, yield func(storage.Object) error) error {
+	return objects.Walk(ctx, struct{ storage.Source }{r.Source}, prefix, enter, yield)
 }
