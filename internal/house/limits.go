@@ -18,7 +18,7 @@ var Limits = []Limit{
 	{Of: "lines in the longest function", Max: 77, Why: "the row groups of a chunk, case by case"},
 	{Of: "tokens of Go, without tests and what serves them", Max: 734850, Why: "what has to be understood, however it is broken into lines; the client of Google Cloud Storage, casts of keys and a progress bar are 3,300 in place of 460 packages; pages in turns, parts of pages and small files 5,000, for a third of the time; what files in turn share 2,200, for a third of the time of logs in thousands of files; zstd 5,600, for a fifth of the time of joins over it; texts to probe, sizes of filters and keys of intersections, 3,500; jobs of filters beside joins, 80,000: duplicates 21,000, frequencies 18,000, which file 14,000, counting 11,500, URLs and known keys 10,000; what newcomers look for, 23,000: rows as tables and what a run waited for 8,600, answers as text 7,000, codes of errors and hints 4,000, help and guides 3,100; wrong answers at the edges, 10,700, of which 3,500 were planned: what a check of a file compares, and a copy does not take over, 3,600, which file an output or an index means 3,300, exact duplicates 1,500, old Arrow files 1,100, wide schemas 1,200; right input that was refused and texts that misled, 3,100, of which 2,000 were planned; outputs that are staged in four kinds of storage, runs that meet, and calls of Go that are runs, 3,900; metrics and a log of runs 2,200, and sweeps of what killed ones have left 1,950, of which 1,500 were planned"},
 
-	{Of: "names in all public packages", Max: 567, Why: "a program reads past each of them, and later versions keep it; 45 for duplicates, frequencies, counting and known keys; the guides, and the code of an error; IDs counted once"},
+	{Of: "names in all public packages", Max: 563, Why: "a program reads past each of them, and later versions keep it; 45 for duplicates, frequencies, counting and known keys; the guides, and the code of an error; IDs counted once"},
 	{Of: "names in the root", Max: 16, Why: "the calls that most programs need, nothing else; options for where files are, conditions and reports"},
 	{Of: "names in codec", Max: 40, Why: "a filter's facts and answers, one by one, and its file"},
 	{Of: "names in codec/bloom", Max: 18, Why: "a filter of hashes, for programs that have their own"},
@@ -32,8 +32,8 @@ var Limits = []Limit{
 	{Of: "names in key", Max: 12, Why: "Go values and Arrow arrays as keys"},
 	{Of: "names in partition", Max: 103, Why: "files, scans and outputs, with an option for each thing that a data engineer sets"},
 	{Of: "names in sketch", Max: 15, Why: "options that say what is counted, and a method for each question"},
-	{Of: "names in storage", Max: 58, Why: "what a program's own storage may implement, method by method; lists that tell of manifests; files, memory and fs.FS"},
-	{Of: "names in storage/cloud", Max: 46, Why: "options of three clouds and HTTP"},
+	{Of: "names in storage", Max: 55, Why: "what a program's own storage may implement, method by method; files, memory and fs.FS"},
+	{Of: "names in storage/cloud", Max: 45, Why: "options of three clouds and HTTP"},
 	{Of: "names in storage/storagetest", Max: 2, Why: "a test for what is read, and one for what is written, too"},
 	{Of: "types of internal packages in exported names", Max: 0, Fixed: true, Why: "no program can write such a type down"},
 
@@ -47,7 +47,7 @@ var Limits = []Limit{
 	{Of: "words of doc comments on exported names", Max: 16329, Why: "what go doc prints of the public packages; options of what was added; three packages"},
 	{Of: "lines of what new users write first", Max: 406, Fixed: true, Why: "ten programs, which took 678 lines before the doors"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},
-	{Of: "lines of code in testdata/outside/http/web.go", Max: 53, Why: "implementing a storage fits on two pages"},
+	{Of: "lines of code in testdata/outside/http/web.go", Max: 52, Why: "implementing a storage fits on two pages"},
 	{Of: "lines of code in testdata/outside/stores/main.go", Max: 19, Why: "a join over object stores needs no more than one of local files"},
 }
 

@@ -37,15 +37,6 @@ func put(t testing.TB, path, content string) string {
 	return path
 }
 
-func get(t testing.TB, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // tree lists the files below a directory, including hidden ones.
 func tree(t testing.TB, root string) []string {
 	t.Helper()
