@@ -43,7 +43,9 @@ func walkFiles(ctx context.Context, in files, prefix string, enter func(dir stri
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	slices.SortStableFunc(entries, byPath)
+	if !slices.IsSortedFunc(entries, byPath) {
+		slices.SortFunc(entries, byPath)
+	}
 	for _, d := range entries {
 		name := dir + d.Name()
 		switch {

@@ -117,9 +117,11 @@ func (w *walk) take(ctx context.Context, o storage.Object) error {
 	if isDir && marker {
 		at += "/"
 	}
-	if format, table, mark := hive.Table(at); format != "" && !hive.Raw(ctx) {
-		if o, err := w.target(o); at == rel || err == nil && o.Type.IsDir() {
-			return hive.NotPlain(shown(w.dir+table), format, mark)
+	if (marker || strings.HasSuffix(rel, ".json")) && !hive.Raw(ctx) { // other entries show no table
+		if format, table, mark := hive.Table(at); format != "" {
+			if o, err := w.target(o); at == rel || err == nil && o.Type.IsDir() {
+				return hive.NotPlain(shown(w.dir+table), format, mark)
+			}
 		}
 	}
 	switch {

@@ -299,7 +299,9 @@ func lists(t *testing.T, s storage.Source, dir string) {
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			if got := all(t, s, some); !slices.EqualFunc(got, want, func(a, b storage.Object) bool { return a.Name == b.Name && a.Size == b.Size && a.Identity == b.Identity }) {
+			if got := all(t, s, some); !slices.EqualFunc(got, want, func(a, b storage.Object) bool {
+				return a.Name == b.Name && a.Size == b.Size && a.Identity == b.Identity
+			}) {
 				t.Errorf("List %q: %+v, want %+v", some, got, want)
 			}
 		})
