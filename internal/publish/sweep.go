@@ -72,11 +72,11 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 	if err := l.manifests(ctx); err != nil {
 		return nil, err
 	}
-	beside, err := d.Store.Tree(ctx, d.Manifests)
+	beside, err := objects.Below(ctx, d.Store, d.Manifests)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := d.Store.Tree(ctx, d.Name)
+	tree, err := objects.Below(ctx, d.Store, d.Name)
 	if err != nil {
 		return nil, err
 	}

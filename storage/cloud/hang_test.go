@@ -299,7 +299,7 @@ func TestCanceled(t *testing.T) {
 		wait func(ctx context.Context, s *store) error
 	}{
 		"an answer":      {Options{}, stat("s3://bucket/key")},
-		"a list":         {Options{}, func(ctx context.Context, s *store) error { _, err := s.Tree(ctx, "s3://bucket/dir"); return err }},
+		"a list":         {Options{}, func(ctx context.Context, s *store) error { return s.List(ctx, "s3://bucket/dir/", nil) }},
 		"a pause":        {Options{}, stat("s3://bucket/busy")},
 		"credentials":    {Options{Credentials: hang}, stat("s3://bucket/key")},
 		"a token":        {Options{Credentials: hang}, stat("gs://bucket/key")},
