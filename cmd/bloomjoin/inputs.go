@@ -77,7 +77,7 @@ type inputsReport struct {
 	session.Head
 	Inputs    int   `json:"inputs"`
 	Rows      int64 `json:"rows"` // -1: unknown
-	RowGroups int   `json:"row_groups"`
+	RowGroups int64 `json:"row_groups"`
 	Bytes     int64 `json:"bytes"`
 	FileBytes int64 `json:"file_bytes"` // of the list
 	// With --update: names by what became of them, and the number of those kept.
@@ -130,9 +130,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 	if err := c.SpareListed(ctx, o.out, found); err != nil {
 		return err
 	}
-	if err := rep.add(ctx, found); err != nil {
-		return err
-	}
+	rep.Bytes, rep.RowGroups = found.Totals()
 	if o.update != "" {
 		if err := rep.since(ctx, found, old); err != nil {
 			return err
@@ -203,18 +201,6 @@ func hiveNames(columns []arrow.Field) (names []string) {
 		names = append(names, c.Name)
 	}
 	return names
-}
-
-// add adds up the inputs.
-func (r *inputsReport) add(ctx context.Context, list *inputs.List) error {
-	for in, err := range list.Each(ctx) {
-		if err != nil {
-			return err
-		}
-		r.Bytes += in.Size
-		r.RowGroups += len(in.Groups)
-	}
-	return nil
 }
 
 // since adds what an update has found.

@@ -50,12 +50,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 	if !check {
 		return nil
 	}
-	for _, err := range list.Each(ctx) {
-		if err != nil {
-			return err
-		}
-	}
-	return i.checked(nil)
+	return i.checked(list.Check(ctx))
 }
 
 // indexFacts describes an index of a list.

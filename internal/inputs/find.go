@@ -2,11 +2,13 @@ package inputs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -31,31 +33,48 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 	if err != nil {
 		return nil, err
 	}
-	list := newInputList(names, opts.Base)
+	list := newInputList(names, &opts)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, list.spool.Close())
+			err = errors.Join(err, list.close())
 		}
 	}()
-	if opts.Layout != nil {
-		list.hive = opts.Layout.Columns
-	}
-	by := source.Opener[Input]{
+	finding := source.Finding[Input]{Options: &opts, By: source.Opener[Input]{
 		Open: func(ctx context.Context, e storage.Object) (Input, string, error) {
 			return describeObject(ctx, &opts, e, known)
 		},
 		Close: func(Input) {},
 		Least: runtime.GOMAXPROCS(0),
-		Keep:  list.add,
-	}
+		Keep:  func(in Input) error { return list.add(&in, nil) },
+	}}
+	var all []object
 	for i, name := range names {
-		if _, err := source.Find(ctx, &opts, name, l.Lists[i], false, by); err != nil {
-			return nil, err
+		finding.Of = append(finding.Of, source.Found{Name: name, All: len(l.Lists[i])})
+		for _, e := range l.Lists[i] {
+			now, _, err := opts.Rebase(e)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, object{e, now.Rel, i})
 		}
 		l.Lists[i] = nil
 	}
-	list.leftOut = opts.Left.Sorted()
-	return list.open(ctx)
+	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(a.rel, b.rel) })
+	entries := each.Slice(all, func(o object) storage.Object { return o.Object })
+	if _, err := finding.Open(ctx, entries, func(i int) int { return all[i].of }); err != nil {
+		return nil, err
+	}
+	if err := finding.End(); err != nil {
+		return nil, err
+	}
+	return list.open(opts.Left.Sorted())
+}
+
+// object is an object that was found.
+type object struct {
+	storage.Object
+	rel string // as the list has it
+	of  int    // the name that stands for it
 }
 
 // byName returns the inputs of a list, which may be nil, by their names.

@@ -241,25 +241,16 @@ func TestInputsAreCanonical(t *testing.T) {
 	}
 	_, err = Write(ctx, storage.Local(), first, l, false)
 	sourcetest.Says(t, "another list", err, publish.ErrExists, "list1", "Force")
-	unsorted := newInputList(nil, "")
-	for _, rel := range []string{"b", "a"} {
-		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: dataset.Parquet, Print: []byte{1}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sorted, err := unsorted.open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sorted.Close()
+	third := filepath.Join(dir, "list3")
+	freeze(t, third, source.Opening{}, dir+"/f2.parquet", dir+"/f0.parquet", dir+"/f1.parquet")
 	rels := []string{}
-	for in, err := range sorted.Each(ctx) {
+	for in, err := range openList(t, third).Each(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		rels = append(rels, in.Rel)
 	}
-	sourcetest.Equal(t, "inputs in another order than they were added", rels, []string{"a", "b"})
+	sourcetest.Equal(t, "inputs in another order than they were named", rels, []string{"f0.parquet", "f1.parquet", "f2.parquet"})
 }
 
 // Names of any bytes, and a list without inputs.
@@ -267,14 +258,14 @@ func TestInputsEdges(t *testing.T) {
 	ctx := context.Background()
 	m := teststore.NewMemory()
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
-	list := newInputList(nil, "")
+	list := newInputList(nil, new(source.Opening))
 	for _, n := range names {
-		if err := list.add(Input{Name: "logs/" + n, Rel: n, Identity: `W/"x"`, Format: dataset.Parquet, Print: []byte{1, 2}}); err != nil {
+		if err := list.add(&Input{Name: "logs/" + n, Rel: n, Identity: `W/"x"`, Format: dataset.Parquet, Print: []byte{1, 2}}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, l := range []*inputList{list, newInputList(nil, "")} {
-		written, err := l.open(ctx)
+	for _, l := range []*inputList{list, newInputList(nil, new(source.Opening))} {
+		written, err := l.open(nil)
 		if err == nil {
 			_, err = Write(ctx, m, "list", written, true)
 		}
@@ -292,12 +283,12 @@ func TestInputsEdges(t *testing.T) {
 			}
 			got = append(got, i.Rel)
 		}
-		sourcetest.Equal(t, "names", len(got), l.inputs)
+		sourcetest.Equal(t, "names", len(got), l.header.Inputs)
 		for i := range got {
 			sourcetest.Equal(t, "name", got[i], names[i])
 		}
 		pieces, err := in.Share(ctx, dataset.Shard{Index: 0, Of: 1})
-		if err != nil || len(pieces) != l.inputs {
+		if err != nil || len(pieces) != l.header.Inputs {
 			t.Errorf("%v, %v", pieces, err)
 		}
 	}
@@ -333,7 +324,7 @@ func TestInputsDamaged(t *testing.T) {
 	}
 }
 
-// An index with a right checksum may still say anything.
+// Parts with right checksums may still say anything.
 func TestInputsContradict(t *testing.T) {
 	_, list := listed(t, 9)
 	whole := sourcetest.Get(t, list)
@@ -341,20 +332,33 @@ func TestInputsContradict(t *testing.T) {
 	if err := readWhole(seal([]byte(body))); err != nil {
 		t.Fatal(err)
 	}
-	at := strings.Index(body, `{"block":`)
 	half := fmt.Sprintf(`{"inputs":%d,"of":["2024-05-01"]},`, uint64(1)<<62)
 	for _, c := range []struct{ old, by string }{
-		{`"values":[`, `"values":[` + strings.Repeat(half, 4)}, // which adds nothing to the sum
-		{`"groups":[[`, `"groups":[[-2,`},
+		{`[{"inputs":`, `[` + strings.Repeat(half, 4) + `{"inputs":`}, // which adds nothing to the sum
+		{`[{"inputs":2,`, `[{"inputs":1,`},
+		{"\n[[", "\n[[-2,"},
+		{"\n[[", "\n[[1,"},
+		{"\n[[", "\n[[],["},
+		{`,"weight":`, `,"weight":1`},
+		{`,"weight":`, `,"weight":99999999999999999`},
+		{`"groups":2`, `"groups":1`},
+		{`{"bytes":`, `{"bytes":1`},
+		{`{"bytes":`, `{"bytes":-`},
+		{`"inputs":9`, `"inputs":8`},
+		{`"inputs":9`, `"inputs":300`},
+		{`"inputs":9`, `"inputs":-9`},
 	} {
-		index := strings.Replace(body[at:], c.old, c.by, 1)
-		if index == body[at:] {
-			t.Fatalf("no %s in %s", c.old, index)
+		changed := strings.Replace(body, c.old, c.by, 1)
+		if changed == body {
+			t.Fatalf("no %s in %s", c.old, body)
 		}
-		if err := readWhole(seal([]byte(body[:at] + index))); !errors.Is(err, fault.ErrCorrupt) {
+		if err := readWhole(seal([]byte(changed))); !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v", c.by, err)
 		}
 	}
+	needs := strings.Replace(body, `"version":3,`, `"version":3,"needs":["table","deletes"],"table":{"kind":"delta"},`, 1)
+	sourcetest.Says(t, "a list of a table", readWhole(seal([]byte(needs))), fault.ErrUnsupported, "needs table, deletes")
+	sourcetest.Says(t, "an old list", readWhole([]byte(strings.Replace(whole, `"version":3`, `"version":2`, 1))), fault.ErrUnsupported, "version 2", "want 3")
 }
 
 // readWhole reads all of a list.
@@ -363,16 +367,22 @@ func readWhole(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if in, err = in.Where("dt >= DATE '2024-05-01' OR dt IS NULL", false); err != nil {
+	if err := in.Check(context.Background()); err != nil {
 		return err
 	}
-	for _, err := range in.Each(context.Background()) {
-		if err != nil {
+	chosen, err := in.Where("dt >= DATE '2024-05-01' OR dt IS NULL", false)
+	if err != nil {
+		return err
+	}
+	for _, l := range []*List{in, chosen} {
+		for _, of := range []uint32{1, 3} {
+			if _, err = l.Share(context.Background(), dataset.Shard{Index: of - 1, Of: of}); err != nil {
+				return err
+			}
+		}
+		if _, err := l.Spread(context.Background(), 5); err != nil {
 			return err
 		}
-	}
-	if _, err = in.Share(context.Background(), dataset.Shard{Index: 1, Of: 3}); err != nil {
-		return err
 	}
 	_, err = in.Schemas(context.Background())
 	return err
@@ -469,7 +479,7 @@ func FuzzInputs(f *testing.F) {
 	whole := []byte(sourcetest.Get(f, list))
 	f.Add(whole, false)
 	f.Add(whole[:len(whole)/2], false)
-	f.Add([]byte(`{"kind":"bloomjoin inputs","version":2,"arguments":[],"inputs":0,"rows":0,"bytes":0,"digest":""}`+"\n"), true)
+	f.Add([]byte(`{"kind":"bloomjoin inputs","version":3,"arguments":[],"inputs":0,"rows":0,"bytes":0,"digest":""}`+"\n"), true)
 	f.Fuzz(func(_ *testing.T, b []byte, sealed bool) {
 		if sealed {
 			b = seal(b)
@@ -478,17 +488,23 @@ func FuzzInputs(f *testing.F) {
 	})
 }
 
-// seal appends the last line, with a right checksum.
+// seal appends the last line, with right checksums.
 func seal(b []byte) []byte {
-	at := bytes.Index(b, []byte(`{"block":`))
-	if at < 0 {
-		at = len(b)
+	p := listPointer{}
+	begin := func(text string) int64 {
+		if at := bytes.Index(b, []byte(text)); at >= 0 {
+			return int64(at) + 1
+		}
+		return int64(len(b))
 	}
-	head := bytes.IndexByte(b, '\n') + 1
-	h := xxh3.New()
-	h.Write(b[:min(head, at)])
-	h.Write(b[at:])
-	return fmt.Appendf(slices.Clone(b), pointerText, at, h.Sum64())
+	p.at = [4]int64{min(begin("\n{\"name\":"), begin("\n{\"bytes\":")), begin("\n[["), min(begin("\n[{\"inputs\":"), begin("\n{\"bytes\":")), begin("\n{\"bytes\":")}
+	p.at[1] = min(p.at[1], p.at[2])
+	if !slices.IsSorted(p.at[:]) {
+		return b
+	}
+	p.sums[0], p.sums[1] = xxh3.Hash(b[p.at[1]:p.at[2]]), xxh3.Hash(b[p.at[2]:p.at[3]])
+	p.sums[2] = p.sumOf(b[:p.at[0]], b[p.at[3]:])
+	return append(slices.Clone(b), p.text()...)
 }
 
 // The last of many workers has nothing to read, and opens no file.
@@ -594,4 +610,115 @@ func TestDiffer(t *testing.T) {
 	check("other content", false, true, false, true)
 	os.Remove(large)
 	check("gone", true, true, true, true)
+}
+
+// weighing returns a list of inputs whose row groups have the given bytes.
+func weighing(t testing.TB, of [][]int64) *List {
+	t.Helper()
+	list := newInputList(nil, new(source.Opening))
+	for i, bytes := range of {
+		in := Input{Name: fmt.Sprint("logs/", i), Rel: fmt.Sprintf("%06d", i), Format: dataset.Parquet, Print: []byte{1}, Groups: [][2]int64{}}
+		for _, b := range bytes {
+			in.Groups = append(in.Groups, [2]int64{1, b})
+		}
+		if err := list.add(&in, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, err := list.open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return in
+}
+
+// Share divides as source.Divide does, whether it reads the weights or not, also at the border
+// between the two.
+func TestShareDivides(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	middles, border := 0, 0
+	for round := range cases.Count(20, 60, 300) {
+		var of [][]int64
+		var weights []int64
+		most := int64(1) << rng.IntN(12)
+		for range 1 + rng.IntN(900) {
+			bytes := make([]int64, rng.IntN(4))
+			for g := range bytes {
+				if bytes[g] = rng.Int64N(most) - 1; rng.IntN(200) == 0 {
+					bytes[g] = most * rng.Int64N(20)
+				}
+				if round%10 == 9 {
+					bytes[g] = []int64{1<<60 - 1, 1 << 55, 1}[rng.IntN(3)]
+				}
+			}
+			of = append(of, bytes)
+			weights = source.AppendWeights(weights, len(bytes), func(g int) int64 { return bytes[g] })
+		}
+		in := weighing(t, of)
+		n := uint32(1)
+		for source.ByMiddles(in.file().weight, in.file().header.Largest, n+1) {
+			n++
+		}
+		for _, n := range []uint32{1, 2, n - min(n-1, 1), n, n + 1, 1 + rng.Uint32N(64)} {
+			if source.ByMiddles(in.file().weight, in.file().header.Largest, n) {
+				middles++
+			} else {
+				border++
+			}
+			for _, i := range []uint32{0, n / 2, rng.Uint32N(n), n - 1} {
+				s := dataset.Shard{Index: i, Of: n}
+				lo, hi := source.Divide(weights, s)
+				var want, got []string
+				at := 0
+				for k, bytes := range of {
+					if from, to, ok := source.Overlap(at, len(bytes), lo, hi); ok {
+						want = append(want, fmt.Sprint(k, " ", from, "-", to))
+					}
+					at += max(len(bytes), 1)
+				}
+				pieces, err := in.Share(t.Context(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range pieces {
+					got = append(got, fmt.Sprint(p.Input.Number(), " ", p.Lo, "-", p.Hi))
+				}
+				sourcetest.Equal(t, fmt.Sprint("round ", round, ", shard ", s), got, want)
+			}
+		}
+	}
+	if middles < 20 || border < 20 {
+		t.Errorf("%d by the middles, %d by all weights", middles, border)
+	}
+}
+
+// Alike is set exactly if two inputs have outputs of one name.
+func TestInputsAlike(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	alike := 0
+	for range 2000 {
+		rels, stems, want := []string{}, map[string]bool{}, false
+		for range 1 + rng.IntN(6) {
+			rel := ""
+			for range 1 + rng.IntN(3) {
+				rel += []string{"a", "b", ".parquet", ".arrow", "/c", ".", "ab", ".csv"}[rng.IntN(8)]
+			}
+			rels, want = append(rels, rel), want || stems[source.StemOf(rel)]
+			stems[source.StemOf(rel)] = true
+		}
+		slices.Sort(rels)
+		list := newInputList(nil, new(source.Opening))
+		for _, rel := range rels {
+			if err := list.add(&Input{Name: rel, Rel: rel, Format: dataset.Parquet, Print: []byte{1}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if sourcetest.Equal(t, fmt.Sprint(rels), list.header.Alike, want); want {
+			alike++
+		}
+	}
+	if alike < 200 || alike > 1800 {
+		t.Errorf("%d of 2000 are alike", alike)
+	}
 }

@@ -1,7 +1,9 @@
 package inputs
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +13,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
@@ -73,25 +76,16 @@ func (in *List) file() *inputFile {
 
 // inputFile is an open list.
 type inputFile struct {
-	name   string
-	r      io.ReaderAt
-	size   int64
-	close  func() error
-	header listHeader
-	digest [32]byte
-	hive   []hive.Column
-	blocks []inputBlock
-	groups []int32   // number of row groups of each input
-	bytes  []int64   // of the row groups of all inputs
-	runs   []listRun // of all inputs; none without columns of paths
-}
-
-// inputBlock is where the lines of some inputs are.
-type inputBlock struct {
-	first, n  int // inputs
-	group     int // the first of their row groups
-	at, bytes int64
-	sum       string
+	name    string
+	r       io.ReaderAt
+	size    int64
+	close   func() error
+	header  listHeader
+	pointer listPointer
+	digest  [32]byte
+	hive    []hive.Column
+	blocks  []listIndex
+	weight  uint64 // of all blocks
 }
 
 // IsList reports whether a file that begins with the given bytes is a list of
@@ -125,31 +119,21 @@ func Parse(name string, b []byte) (*List, error) {
 
 func openInputs(name string, r io.ReaderAt, size int64) (*List, error) {
 	l := &inputFile{name: name, r: r, size: size, close: func() error { return nil }}
-	at, sum, err := l.pointer(size)
-	if err != nil {
+	p := &l.pointer
+	if err := l.readPointer(size); err != nil {
 		return nil, err
 	}
-	index := make([]byte, size-pointerSize-at)
-	if err := readAll(r, index, at); err != nil {
+	head, index := make([]byte, p.at[0]), make([]byte, size-pointerSize-p.at[3])
+	if err := cmp.Or(readAll(r, index, p.at[3]), readAll(r, head, 0)); err != nil {
 		return nil, l.err(err)
 	}
-	head, err := l.firstLine(index, at)
-	if err != nil {
-		return nil, err
-	}
-	h := xxh3.New()
-	h.Write(head)
-	h.Write(index)
-	if h.Sum64() != sum {
+	if p.sumOf(head, index) != p.sums[2] {
 		return nil, l.corrupt("its header or its index has another checksum")
 	}
 	if err := l.parseHeader(head); err != nil {
 		return nil, err
 	}
-	if err := l.parseIndex(index, int64(len(head)), at); err != nil {
-		return nil, err
-	}
-	return &List{list: l}, nil
+	return &List{list: l}, l.parseIndex(index)
 }
 
 // readAll reads exactly len(b) bytes.
@@ -172,62 +156,46 @@ func (l *inputFile) corrupt(format string, args ...any) error {
 		WithHint("write it again with bloomjoin inputs")
 }
 
-// pointer reads the last line.
-func (l *inputFile) pointer(size int64) (at int64, sum uint64, err error) {
+// readPointer reads the last line.
+func (l *inputFile) readPointer(size int64) error {
 	first := make([]byte, min(64, max(size, 0)))
 	if err := readAll(l.r, first, 0); err != nil {
-		return 0, 0, l.err(err)
+		return l.err(err)
 	}
 	if !IsList(first) {
-		return 0, 0, faults.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
+		return faults.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
+	}
+	version := listVersion
+	if _, err := fmt.Sscanf(string(first), `{"kind":"`+listKind+`","version":%d`, &version); err == nil && version != listVersion {
+		return faults.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version, listVersion).
+			WithHint("write the list again with this version of bloomjoin")
 	}
 	if size < pointerSize {
-		return 0, 0, l.corrupt("it is cut off")
+		return l.corrupt("it is cut off")
 	}
 	b := make([]byte, pointerSize)
 	if err := readAll(l.r, b, size-pointerSize); err != nil {
-		return 0, 0, l.err(err)
+		return l.err(err)
 	}
-	if _, err := fmt.Sscanf(string(b), `{"blocks_at":%d,"sum":"%x"}`, &at, &sum); err != nil || fmt.Sprintf(pointerText, at, sum) != string(b) {
-		return 0, 0, l.corrupt("it is cut off, or lines were removed or added")
+	p := &l.pointer
+	if _, err := fmt.Sscanf(string(b), pointerText, &p.at[0], &p.at[1], &p.at[2], &p.at[3], &p.sums[0], &p.sums[1], &p.sums[2]); err != nil || p.text() != string(b) {
+		return l.corrupt("it is cut off, or lines were removed or added")
 	}
-	if at <= 0 || at > size-pointerSize {
-		return 0, 0, l.corrupt("its index begins at byte %d of %d", at, size)
+	if at := p.at[:]; at[0] <= 0 || !slices.IsSorted(at) || at[3] > size-pointerSize {
+		return l.corrupt("its parts begin at bytes %d of %d", at, size)
 	}
-	return at, sum, nil
-}
-
-// firstLine returns the header with its line break. The first block, if any, begins
-// after it.
-func (l *inputFile) firstLine(index []byte, at int64) ([]byte, error) {
-	end := at
-	if len(index) > 0 {
-		line, _, _ := bytes.Cut(index, []byte("\n"))
-		var first listIndex
-		if err := json.Unmarshal(line, &first); err != nil || first.At <= 0 || first.At > at {
-			return nil, l.corrupt("its index cannot be read")
-		}
-		end = first.At
-	}
-	head := make([]byte, end)
-	return head, readAll(l.r, head, 0)
+	return nil
 }
 
 // parseHeader parses the first line.
 func (l *inputFile) parseHeader(line []byte) error {
 	h := &l.header
-	var version struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(line, &version); err != nil {
-		return l.corrupt("its first line: %v", err)
-	}
-	if version.Version != listVersion {
-		return faults.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version.Version, listVersion).
-			WithHint("write the list again with this version of bloomjoin")
-	}
 	if err := json.Unmarshal(line, h); err != nil {
 		return l.corrupt("its first line: %v", err)
+	}
+	if len(h.Needs) > 0 {
+		return faults.Unsupported(fault.At{File: l.name}, "a list of inputs that needs %s", strings.Join(h.Needs, ", ")).
+			WithHint("read it with a later version of bloomjoin")
 	}
 	digest, err := hex.DecodeString(h.Digest)
 	if err != nil || len(digest) != len(l.digest) || h.Inputs < 0 || h.Rows < -1 || h.Bytes < 0 {
@@ -249,95 +217,173 @@ func (l *inputFile) parseHeader(line []byte) error {
 	return nil
 }
 
-// parseIndex parses the lines of the blocks, whose inputs are between two offsets.
-func (l *inputFile) parseIndex(index []byte, from, to int64) error {
-	for len(index) > 0 {
-		line, rest, ok := bytes.Cut(index, []byte("\n"))
+// parseIndex parses the lines of the blocks.
+func (l *inputFile) parseIndex(index []byte) error {
+	at, end := l.pointer.at[0], l.pointer.at[1]
+	for line := range bytes.Lines(index) {
 		var x listIndex
-		if err := json.Unmarshal(line, &x); err != nil || !ok {
+		if err := json.Unmarshal(line, &x); err != nil {
 			return l.corrupt("its index cannot be read")
 		}
-		if x.At != from || x.Bytes <= 0 || x.Bytes > to-from || x.Block != len(l.groups) || x.Block%listBlock != 0 || len(x.Groups) == 0 || len(x.Groups) > listBlock {
-			return l.corrupt("its index contradicts itself at input %d", x.Block)
+		if x.Bytes <= 0 || x.Bytes > end-at || x.Weight > source.MaxWeight || x.Groups < 0 || x.Groups > x.Bytes {
+			return l.corrupt("its index contradicts itself at input %d", len(l.blocks)*listBlock)
 		}
-		l.blocks = append(l.blocks, inputBlock{first: x.Block, n: len(x.Groups), group: len(l.bytes), at: x.At, bytes: x.Bytes, sum: x.Sum})
-		if err := l.addIndex(&x); err != nil {
-			return err
-		}
-		from, index = from+x.Bytes, rest
+		x.at, x.before = at, l.weight
+		at, l.weight = at+x.Bytes, min(l.weight+x.Weight, source.MaxWeight)
+		l.blocks = append(l.blocks, x)
 	}
-	if from != to || len(l.groups) != l.header.Inputs {
-		return l.corrupt("its index has %d of %d inputs", len(l.groups), l.header.Inputs)
+	if n := len(l.blocks); at != end || n != l.header.Inputs/listBlock+min(l.header.Inputs%listBlock, 1) {
+		return l.corrupt("its index has %d blocks for %d inputs", n, l.header.Inputs)
 	}
 	return nil
 }
 
-// addIndex keeps what a block says about its inputs.
-func (l *inputFile) addIndex(x *listIndex) error {
-	for _, g := range x.Groups {
-		if slices.ContainsFunc(g, func(bytes int64) bool { return bytes < -1 }) {
-			return l.corrupt("its index has a row group's bytes out of range")
-		}
-		l.groups, l.bytes = append(l.groups, int32(len(g))), append(l.bytes, g...)
-	}
-	n := 0
-	for _, r := range x.Values {
-		if r.Inputs <= 0 || r.Inputs > len(x.Groups)-n || len(r.Of) != len(l.hive) {
-			return l.corrupt("its index has other columns than its first line")
-		}
-		n += r.Inputs
-		l.runs = addRun(l.runs, r)
-	}
-	if len(l.hive) > 0 && n != len(x.Groups) {
-		return l.corrupt("its index has values for %d of %d inputs", n, len(x.Groups))
-	}
-	return nil
-}
+// inputsOf returns the number of inputs of a block.
+func (l *inputFile) inputsOf(k int) int { return min(listBlock, l.header.Inputs-k*listBlock) }
 
-// text reads the lines of a block.
-func (l *inputFile) text(ctx context.Context, x *inputBlock) ([]byte, error) {
-	if err := stopped.Err(ctx); err != nil {
-		return nil, err
-	}
-	b := make([]byte, x.bytes)
-	if err := readAll(l.r, b, x.at); err != nil {
-		return nil, l.err(err)
-	}
-	if fmt.Sprintf("%016x", xxh3.Hash(b)) != x.sum {
-		return nil, l.corrupt("inputs %d to %d have another checksum", x.first, x.first+x.n-1)
+// checked returns the text of a block if it has its checksum.
+func (l *inputFile) checked(k int, b []byte) ([]byte, error) {
+	if fmt.Sprintf("%016x", xxh3.Hash(b)) != l.blocks[k].Sum {
+		return nil, l.corrupt("inputs %d to %d have another checksum", k*listBlock, k*listBlock+l.inputsOf(k)-1)
 	}
 	return b, nil
 }
 
-// lines reads the inputs of a block.
-func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
-	x := &l.blocks[k]
-	b, err := l.text(ctx, x)
-	if err != nil {
-		return nil, err
+// text reads the lines of a block.
+func (l *inputFile) text(ctx context.Context, k int) ([]byte, error) {
+	b := make([]byte, l.blocks[k].Bytes)
+	if err := cmp.Or(stopped.Err(ctx), readAll(l.r, b, l.blocks[k].at)); err != nil {
+		return nil, l.err(err)
 	}
-	inputs := make([]Input, 0, x.n)
-	group := x.group
-	for i := range x.n {
-		line, rest, err := l.line(b, x.first+i)
+	return l.checked(k, b)
+}
+
+// readAhead is the largest number of bytes that are read at once of lists.
+const readAhead = 8 << 20
+
+// block is the text of a block, valid until the next one is read.
+type block struct {
+	k    int
+	text []byte
+}
+
+// texts reads the blocks that have a chosen input: ever more at once, as a store takes long for
+// each request.
+func (in *List) texts(ctx context.Context) iter.Seq2[block, error] {
+	l := in.file()
+	wanted := func(k int) bool {
+		return k < len(l.blocks) && (in == nil || in.only == nil || slices.Contains(in.only[k*listBlock:][:l.inputsOf(k)], true))
+	}
+	return func(yield func(block, error) bool) {
+		var buf []byte
+		for k, most := 0, int64(0); k < len(l.blocks); {
+			from, n := k, int64(0)
+			for ; wanted(k) && (n == 0 || n+l.blocks[k].Bytes <= most); k++ {
+				n += l.blocks[k].Bytes
+			}
+			if n == 0 {
+				k++
+				continue
+			}
+			most = min(2*max(n, most), readAhead)
+			buf = slices.Grow(buf[:0], int(n))[:n]
+			if err := cmp.Or(stopped.Err(ctx), readAll(l.r, buf, l.blocks[from].at)); err != nil {
+				yield(block{}, l.err(err))
+				return
+			}
+			rest := buf
+			for ; from < k; from++ {
+				text, err := l.checked(from, rest[:l.blocks[from].Bytes])
+				if rest = rest[l.blocks[from].Bytes:]; !yield(block{from, text}, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// lines parses the inputs of a block.
+func (l *inputFile) lines(k int, b []byte) ([]Input, error) {
+	x, first := &l.blocks[k], k*listBlock
+	inputs := make([]Input, 0, l.inputsOf(k))
+	groups, weight := int64(0), uint64(0)
+	for i := range l.inputsOf(k) {
+		line, rest, err := l.line(b, first+i)
 		if err != nil {
 			return nil, err
 		}
 		in, err := l.input(line)
 		if err != nil {
-			return nil, l.corrupt("input %d: %v", x.first+i, err)
+			return nil, l.corrupt("input %d: %v", first+i, err)
 		}
-		in.number = x.first + i
-		groups := l.bytes[group : group+int(l.groups[x.first+i])]
-		if !sameBytes(in.Groups, groups) || i > 0 && in.Rel < inputs[i-1].Rel {
-			return nil, l.corrupt("input %d contradicts the index", x.first+i)
+		in.number = first + i
+		groups += int64(len(in.Groups))
+		for _, w := range in.weights(nil) {
+			weight = min(weight+uint64(w), source.MaxWeight)
 		}
-		inputs, b, group = append(inputs, in), rest, group+len(groups)
+		if i > 0 && in.Rel < inputs[i-1].Rel {
+			return nil, l.corrupt("input %d is not in order", first+i)
+		}
+		inputs, b = append(inputs, in), rest
 	}
-	if len(b) > 0 {
-		return nil, l.corrupt("there are more lines after input %d than the index has", x.first+x.n-1)
+	if len(b) > 0 || groups != x.Groups || weight != x.Weight {
+		return nil, l.corrupt("inputs %d to %d contradict the index", first, first+len(inputs)-1)
 	}
 	return inputs, nil
+}
+
+// section reads the lines, one for each block, of the row groups or the values of all inputs.
+func section[T any](l *inputFile, i int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		at, end := l.pointer.at[i], l.pointer.at[i+1]
+		sum := xxh3.New()
+		r := bufio.NewReaderSize(io.TeeReader(io.NewSectionReader(l.r, at, end-at), sum), int(min(end-at, readAhead)))
+		for range l.blocks {
+			var of T
+			line, err := r.ReadBytes('\n')
+			if err != nil && !errors.Is(err, io.EOF) {
+				err = l.err(err)
+			} else if json.Unmarshal(line, &of) != nil {
+				err = l.corrupt("a line after those of its inputs cannot be read")
+			}
+			if !yield(of, err) || err != nil {
+				return
+			}
+		}
+		if _, err := r.WriteTo(io.Discard); err != nil {
+			yield(*new(T), l.err(err))
+		} else if l.size > 0 && sum.Sum64() != l.pointer.sums[i-1] {
+			yield(*new(T), l.corrupt("the row groups or values of its inputs have another checksum"))
+		}
+	}
+}
+
+// weighed are the bytes of an input's row groups.
+type weighed struct {
+	number int
+	bytes  []int64
+}
+
+// weighed yields the chosen inputs without reading their lines.
+func (in *List) weighed() iter.Seq2[weighed, error] {
+	return func(yield func(weighed, error) bool) {
+		l, k := in.file(), 0
+		for of, err := range section[[][]int64](l, 1) {
+			if err == nil && (k == len(l.blocks) || len(of) != l.inputsOf(k) || slices.ContainsFunc(slices.Concat(of...), func(b int64) bool { return b < -1 })) {
+				err = l.corrupt("its row groups contradict the index at input %d", k*listBlock)
+			}
+			if err != nil {
+				yield(weighed{}, err)
+				return
+			}
+			for i, bytes := range of {
+				if in.has(k*listBlock+i) && !yield(weighed{k*listBlock + i, bytes}, nil) {
+					return
+				}
+			}
+			k++
+		}
+	}
 }
 
 // sameBytes reports whether row groups have the given sizes.
@@ -402,12 +448,20 @@ func (in *List) Arguments() []string {
 
 // Len returns the number of inputs that were chosen; see Where and Pick.
 func (in *List) Len() (n int) {
-	for i := range in.file().groups {
+	for i := range in.file().header.Inputs {
 		if in.has(i) {
 			n++
 		}
 	}
 	return n
+}
+
+// Totals returns the bytes and row groups of all inputs of the file.
+func (in *List) Totals() (bytes, groups int64) {
+	for _, x := range in.file().blocks {
+		groups += x.Groups
+	}
+	return in.file().header.Bytes, groups
 }
 
 // has reports whether the list has an input, by its number in the file.
@@ -418,21 +472,21 @@ func (in *List) Each(ctx context.Context) iter.Seq2[Input, error] {
 	source.NeedContext(ctx)
 	return func(yield func(Input, error) bool) {
 		last := ""
-		for k, x := range in.file().blocks {
-			if in != nil && in.only != nil && !slices.Contains(in.only[x.first:x.first+x.n], true) {
-				continue
+		for x, err := range in.texts(ctx) {
+			var inputs []Input
+			if err == nil {
+				inputs, err = in.file().lines(x.k, x.text)
 			}
-			inputs, err := in.file().lines(ctx, k)
 			if err == nil && inputs[0].Rel < last {
-				err = in.file().corrupt("input %d is not in order", x.first)
+				err = in.file().corrupt("input %d is not in order", x.k*listBlock)
 			}
 			if err != nil {
 				yield(Input{}, err)
 				return
 			}
 			last = inputs[len(inputs)-1].Rel
-			for i := range inputs {
-				if in.has(x.first+i) && !yield(inputs[i], nil) {
+			for _, one := range inputs {
+				if in.has(one.number) && !yield(one, nil) {
 					return
 				}
 			}
@@ -440,28 +494,44 @@ func (in *List) Each(ctx context.Context) iter.Seq2[Input, error] {
 	}
 }
 
+// Check reads the whole list, and returns an error if it is damaged.
+func (in *List) Check(ctx context.Context) error {
+	for _, err := range in.Each(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range in.weighed() {
+		if err != nil {
+			return err
+		}
+	}
+	if len(in.file().hive) == 0 {
+		return nil
+	}
+	_, err := in.mayHold(func([]hive.Part) bool { return true })
+	return err
+}
+
 // rels yields what Each yields, of each input only Rel. It parses no JSON where a line has
-// no escapes: the first worker of a run needs all of them at its start.
+// no escapes.
 func (in *List) rels(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for k := range in.file().blocks {
-			x := &in.file().blocks[k]
-			b, err := in.file().text(ctx, x)
+		for x, err := range in.texts(ctx) {
 			if err != nil {
 				yield("", err)
 				return
 			}
-			for i := range x.n {
-				line, rest, _ := bytes.Cut(b, []byte("\n"))
-				b = rest
-				if !in.has(x.first + i) {
+			i := x.k * listBlock
+			for line := range bytes.Lines(x.text) {
+				if i++; !in.has(i - 1) {
 					continue
 				}
 				rel, ok := relOf(line)
 				if !ok {
 					one, err := in.file().input(line)
 					if err != nil {
-						yield("", in.file().corrupt("input %d: %v", x.first+i, err))
+						yield("", in.file().corrupt("input %d: %v", i-1, err))
 						return
 					}
 					rel = one.Rel
@@ -487,6 +557,15 @@ func relOf(line []byte) (rel string, ok bool) {
 	return string(found), ok && ended
 }
 
+// Roots returns the directories that were listed, or have files that were named. known is false if
+// they are too many.
+func (in *List) Roots() (roots []Root, known bool) {
+	for _, r := range in.file().header.Roots {
+		roots = append(roots, Root{publish.UnescapeName(r.Dir), publish.UnescapeName(r.Rel), r.Found})
+	}
+	return roots, len(roots) > 0 || in.file().header.Inputs == 0
+}
+
 // Alike reports whether two of the inputs may have outputs of one name.
 func (in *List) Alike() bool { return in.file().header.Alike }
 
@@ -494,6 +573,10 @@ func (in *List) Alike() bool { return in.file().header.Alike }
 // were not chosen when Each has ended.
 func (in *List) State(ctx context.Context) publish.Inputs {
 	all := publish.Inputs{Digest: in.Digest(), Len: in.Len(), Names: in.rels(ctx), Left: map[string]bool{}}
+	roots, _ := in.Roots()
+	for _, r := range roots {
+		all.Roots += fmt.Sprintf("%t %q ", r.Found, r.Rel)
+	}
 	for _, rel := range in.file().header.LeftOut {
 		all.Left[publish.UnescapeName(rel)] = true
 	}

@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,28 +20,92 @@ type Piece struct {
 }
 
 // Share returns the pieces of the list that belong to the shard, as [source.Split] does for the
-// same files. It reads the lines of their inputs only.
+// same files. Unless row groups are large for so many workers, or inputs were left out, it reads
+// the lines of their inputs only.
 func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 	source.NeedContext(ctx)
 	if err := source.CheckShard(s); err != nil {
 		return nil, err
 	}
-	lo, hi := source.Divide(in.weights(), s)
-	var pieces []Piece
-	var numbers []int
+	l := in.file()
+	if in != nil && in.only == nil && (s.Whole() || source.ByMiddles(l.weight, l.header.Largest, s.Of)) {
+		return l.byMiddles(ctx, s)
+	}
+	var weights []int64
+	for one, err := range in.weighed() {
+		if err != nil {
+			return nil, err
+		}
+		weights = source.AppendWeights(weights, len(one.bytes), func(g int) int64 { return one.bytes[g] })
+	}
+	lo, hi := source.Divide(weights, s)
 	at := 0
-	for i, groups := range in.file().groups {
-		if !in.has(i) {
+	return in.pieces(ctx, func(one weighed, add func(lo, hi int)) {
+		if from, to, ok := source.Overlap(at, len(one.bytes), lo, hi); ok {
+			add(from, to)
+		}
+		at += max(len(one.bytes), 1)
+	})
+}
+
+// byMiddles is Share by the middles of the weights.
+func (l *inputFile) byMiddles(ctx context.Context, s dataset.Shard) (pieces []Piece, err error) {
+	n := max(s.Of, 1)
+	for k := range l.blocks {
+		x := &l.blocks[k]
+		if source.Owner(x.before, 0, l.weight, n) > s.Index || source.Owner(x.before+x.Weight, 0, l.weight, n) < s.Index {
 			continue
 		}
-		if from, to, ok := source.Overlap(at, int(groups), lo, hi); ok {
-			pieces, numbers = append(pieces, Piece{Lo: from, Hi: to}), append(numbers, i)
+		text, err := l.text(ctx, k)
+		if err != nil {
+			return nil, err
 		}
-		at += max(int(groups), 1)
+		inputs, err := l.lines(k, text)
+		if err != nil {
+			return nil, err
+		}
+		at := x.before
+		for _, one := range inputs {
+			p := Piece{Input: one, Lo: -1}
+			for g, w := range one.weights(nil) {
+				if source.Owner(at, uint64(w), l.weight, n) == s.Index {
+					if p.Lo < 0 {
+						p.Lo = g
+					}
+					p.Hi = min(g+1, len(one.Groups))
+				}
+				at += uint64(w)
+			}
+			if p.Lo >= 0 {
+				pieces = append(pieces, p)
+			}
+		}
+	}
+	return pieces, nil
+}
+
+// weights appends the weights of the input's row groups.
+func (in *Input) weights(to []int64) []int64 {
+	return source.AppendWeights(to, len(in.Groups), func(g int) int64 { return in.Groups[g][1] })
+}
+
+// pieces returns the row groups of the chosen inputs that choose adds.
+func (in *List) pieces(ctx context.Context, choose func(one weighed, add func(lo, hi int))) (pieces []Piece, err error) {
+	var numbers []int
+	var bytes [][]int64
+	for one, err := range in.weighed() {
+		if err != nil {
+			return nil, err
+		}
+		choose(one, func(lo, hi int) {
+			pieces, numbers, bytes = append(pieces, Piece{Lo: lo, Hi: hi}), append(numbers, one.number), append(bytes, one.bytes)
+		})
 	}
 	inputs, err := in.At(ctx, numbers)
 	for i := range inputs {
-		pieces[i].Input = inputs[i]
+		if pieces[i].Input = inputs[i]; !sameBytes(inputs[i].Groups, bytes[i]) {
+			return nil, in.file().corrupt("input %d contradicts the index", numbers[i])
+		}
 	}
 	return pieces, err
 }
@@ -49,34 +114,32 @@ func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 // repeat. It parses no other lines.
 func (in *List) At(ctx context.Context, numbers []int) (inputs []Input, err error) {
 	l := in.file()
-	var rest []byte                // of a block's lines
-	block, next, group := -1, 0, 0 // the block, its input at rest, and the row groups before that
+	var rest []byte      // of a block's lines
+	block, next := -1, 0 // the block, and its input at rest
 	for at, i := range numbers {
 		if at > 0 && numbers[at-1] == i {
 			inputs = append(inputs, inputs[at-1])
 			continue
 		}
 		if k := i / listBlock; k != block {
-			x := &l.blocks[k]
-			if rest, err = l.text(ctx, x); err != nil {
+			if rest, err = l.text(ctx, k); err != nil {
 				return nil, err
 			}
-			block, next, group = k, x.first, x.group
+			block, next = k, k*listBlock
 		}
 		var line []byte
 		for ; next <= i; next++ {
 			if line, rest, err = l.line(rest, next); err != nil {
 				return nil, err
 			}
-			group += int(l.groups[next])
 		}
 		one, err := l.input(line)
 		if err != nil {
 			return nil, l.corrupt("input %d: %v", i, err)
 		}
 		one.number = i
-		if !sameBytes(one.Groups, l.bytes[group-int(l.groups[i]):group]) || len(inputs) > 0 && one.Rel < inputs[len(inputs)-1].Rel {
-			return nil, l.corrupt("input %d contradicts the index", i)
+		if len(inputs) > 0 && one.Rel < inputs[len(inputs)-1].Rel {
+			return nil, l.corrupt("input %d is not in order", i)
 		}
 		inputs = append(inputs, one)
 	}
@@ -90,18 +153,6 @@ func (l *inputFile) line(b []byte, number int) (line, rest []byte, err error) {
 		err = l.corrupt("input %d has no line", number)
 	}
 	return line, rest, err
-}
-
-// weights returns the weights of all row groups.
-func (in *List) weights() (weights []int64) {
-	group := 0
-	for i, n := range in.file().groups {
-		of := in.file().bytes[group : group+int(n)]
-		if group += int(n); in.has(i) {
-			weights = source.AppendWeights(weights, len(of), func(g int) int64 { return of[g] })
-		}
-	}
-	return weights
 }
 
 // Schemas returns the first input of each schema that the chosen inputs have. Where some
@@ -141,30 +192,27 @@ func (in *List) Spread(ctx context.Context, n int) ([]Piece, error) {
 		return nil, err
 	}
 	var total int64
-	for i, groups := range in.file().groups {
-		if in.has(i) && isParquet(i) {
-			total += int64(groups)
+	for one, err := range in.weighed() {
+		if err != nil {
+			return nil, err
+		}
+		if isParquet(one.number) {
+			total += int64(len(one.bytes))
 		}
 	}
 	n = int(min(int64(n), total))
-	var pieces []Piece
-	var numbers []int
 	var at int64 // row groups of Parquet files before
-	for i, groups := range in.file().groups {
-		if !in.has(i) || !isParquet(i) {
-			continue
+	added := 0
+	return in.pieces(ctx, func(one weighed, add func(lo, hi int)) {
+		if !isParquet(one.number) {
+			return
 		}
-		for len(pieces) < n && source.Nth(len(pieces), n, total) < at+int64(groups) {
-			g := int(source.Nth(len(pieces), n, total) - at)
-			pieces, numbers = append(pieces, Piece{Lo: g, Hi: g + 1}), append(numbers, i)
+		for ; added < n && source.Nth(added, n, total) < at+int64(len(one.bytes)); added++ {
+			g := int(source.Nth(added, n, total) - at)
+			add(g, g+1)
 		}
-		at += int64(groups)
-	}
-	inputs, err := in.At(ctx, numbers)
-	for i := range inputs {
-		pieces[i].Input = inputs[i]
-	}
-	return pieces, err
+		at += int64(len(one.bytes))
+	})
 }
 
 // parquet returns a function that reports whether an input is a Parquet file. It reads
@@ -188,15 +236,12 @@ func (in *List) Pick(ctx context.Context, keep func(*Input) bool) (*List, error)
 	if keep == nil {
 		return nil, errors.New("Inputs.Pick: keep is nil")
 	}
-	picked := &List{list: in.file(), only: make([]bool, len(in.file().groups))}
-	for k, x := range in.file().blocks {
-		inputs, err := in.file().lines(ctx, k)
+	picked := &List{list: in.file(), only: make([]bool, in.file().header.Inputs)}
+	for one, err := range in.Each(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range inputs {
-			picked.only[x.first+i] = in.has(x.first+i) && keep(&inputs[i])
-		}
+		picked.only[one.number] = keep(&one)
 	}
 	return picked, nil
 }
@@ -216,21 +261,34 @@ func (in *List) Where(condition string, ignoreCase bool) (*List, error) {
 	if bound == nil {
 		return in, nil
 	}
-	kept := &List{list: in.file(), only: make([]bool, len(in.file().groups))}
-	i, any := 0, false
-	for _, run := range in.file().runs {
-		may := opts.MayHold(bound, partsOfValues(in.file().typed(run.Of)))
-		for range run.Inputs {
-			kept.only[i] = may && in.has(i)
-			any = any || kept.only[i]
-			i++
-		}
-	}
-	if !any {
+	kept, err := in.mayHold(func(parts []hive.Part) bool { return opts.MayHold(bound, parts) })
+	if err == nil && !slices.Contains(kept.only, true) {
 		for i := range kept.only {
 			if kept.only[i] = in.has(i); kept.only[i] {
 				break
 			}
+		}
+	}
+	return kept, err
+}
+
+// mayHold returns a list of the inputs whose directories may hold rows.
+func (in *List) mayHold(may func([]hive.Part) bool) (*List, error) {
+	l := in.file()
+	kept := &List{list: l, only: make([]bool, l.header.Inputs)}
+	i, k := 0, 0
+	for runs, err := range section[[]listRun](l, 2) {
+		for _, run := range runs {
+			if err != nil || run.Inputs <= 0 || run.Inputs > min(l.header.Inputs, (k+1)*listBlock)-i || len(run.Of) != len(l.hive) {
+				return nil, cmp.Or(err, l.corrupt("its values contradict the index at input %d", i))
+			}
+			for is := may(partsOfValues(l.typed(run.Of))); run.Inputs > 0; run.Inputs-- {
+				kept.only[i] = is && in.has(i)
+				i++
+			}
+		}
+		if k++; err != nil || i != min(l.header.Inputs, k*listBlock) {
+			return nil, cmp.Or(err, l.corrupt("its values contradict the index at input %d", i))
 		}
 	}
 	return kept, nil

@@ -1,7 +1,6 @@
 package inputs
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -12,12 +11,14 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -26,7 +27,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
-	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -34,53 +34,56 @@ import (
 //
 //	header    what the list is, the columns of paths, totals
 //	inputs    one line for each, in ascending order of Rel
-//	blocks    one line for each 256 inputs: where they are, their checksum, and what
-//	          a worker needs of inputs that it does not read
-//	pointer   where the blocks begin, and a checksum of header and blocks
+//	groups    one line for each block of 256 inputs: the bytes of their row groups
+//	values    one line for each block: the values of their columns of paths, if there are any
+//	index     one line for each block: where it is, its checksum, and what it weighs
+//	pointer   where the parts begin, and their checksums
 //
-// A worker reads the pointer, the header, the blocks and the lines of its own inputs.
+// A worker reads the pointer, the header, the index and the blocks with its own inputs; groups
+// and values only where these do not say which they are.
 // docs/inputs.md describes the lines of inputs.
 
 // listKind is the value of "kind" in the header.
 const listKind = "bloomjoin inputs"
 
-const listVersion = 2
+const listVersion = 3
 
 // listBlock is the number of inputs whose lines are read at once.
 const listBlock = 256
-
-// inputList is what a list of inputs records.
-type inputList struct {
-	arguments []string      // the names that were listed, for people
-	base      string        // see [source.Opening]
-	hive      []hive.Column // the columns of Values of all inputs, in their order
-	inputs    int           // their number
-	spool     *spill.Bytes  // has their lines: a log may have a million files
-	unsorted  bool          // these are not in ascending order of Rel
-	last      string        // Rel
-	leftOut   []string      // Rels of files that exist but are not inputs, in ascending order
-}
 
 // listHeader is the first line.
 type listHeader struct {
 	Kind      string       `json:"kind"`
 	Version   int          `json:"version"`
-	Arguments []string     `json:"arguments"`
-	Base      string       `json:"base,omitempty"`
-	Hive      []listColumn `json:"hive,omitempty"`
+	Needs     []string     `json:"needs,omitempty"` // what a reader must know of beside the version
+	Arguments []string     `json:"arguments"`       // the names that were listed, for people
+	Base      string       `json:"base,omitempty"`  // see [source.Opening]
+	Hive      []listColumn `json:"hive,omitempty"`  // the columns of Values of all inputs, in their order
 	Inputs    int          `json:"inputs"`
 	Rows      int64        `json:"rows"` // -1: unknown
 	Bytes     int64        `json:"bytes"`
+	Largest   uint64       `json:"largest"` // weight of a row group
 	Digest    string       `json:"digest"`
+	Roots     []Root       `json:"roots,omitempty"` // none: too many
 	Schemas   []listSchema `json:"schemas,omitempty"`
-	LeftOut   []string     `json:"left_out,omitempty"`
-	Alike     bool         `json:"alike,omitempty"` // outputs of some inputs would have the same name
+	LeftOut   []string     `json:"left_out,omitempty"` // Rels of files that exist but are not inputs, in ascending order
+	Alike     bool         `json:"alike,omitempty"`    // outputs of some inputs would have the same name
 }
 
 type listColumn struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 }
+
+// Root is a directory that was listed, or that has files which were named.
+type Root struct {
+	Dir   string `json:"dir"`
+	Rel   string `json:"rel,omitempty"` // see [Input].RootRel
+	Found bool   `json:"found,omitempty"`
+}
+
+// maxRoots is the largest number of roots that a header has.
+const maxRoots = 64
 
 // listSchema is a schema that inputs have.
 type listSchema struct {
@@ -91,12 +94,13 @@ type listSchema struct {
 
 // listIndex is the line of a block.
 type listIndex struct {
-	Block  int       `json:"block"` // number of its first input, from 0
-	At     int64     `json:"at"`    // offset of that input's line
-	Bytes  int64     `json:"bytes"` // of all lines of the block
-	Sum    string    `json:"sum"`   // XXH3-64 of these bytes
-	Groups [][]int64 `json:"groups"`
-	Values []listRun `json:"values,omitempty"`
+	Bytes  int64  `json:"bytes"`  // of all lines of the block
+	Sum    string `json:"sum"`    // XXH3-64 of these bytes
+	Weight uint64 `json:"weight"` // of all row groups, see [source.AppendWeights]
+	Groups int64  `json:"groups"` // their number
+
+	at     int64  // offset of the first line
+	before uint64 // weight of the blocks before
 }
 
 // listRun says that consecutive inputs have the same values of the columns of paths.
@@ -105,10 +109,30 @@ type listRun struct {
 	Of     pathValues `json:"of"`
 }
 
-// pointerText is the format of the last line. Its length is the same in all lists.
-const pointerText = `{"blocks_at":%20d,"sum":"%016x"}` + "\n"
+// listPointer is the last line.
+type listPointer struct {
+	at   [4]int64  // where inputs, groups, values and index begin
+	sums [3]uint64 // XXH3-64 of groups; of values; of header, index and the pointer before it
+}
 
-var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
+// pointerText is the format of the last line. Its length is the same in all lists.
+const pointerText = `{"inputs_at":%20d,"groups_at":%20d,"values_at":%20d,"index_at":%20d,"groups_sum":"%016x","values_sum":"%016x","sum":"%016x"}` + "\n"
+
+var pointerSize = int64(len(new(listPointer).text()))
+
+func (p *listPointer) text() string {
+	return fmt.Sprintf(pointerText, p.at[0], p.at[1], p.at[2], p.at[3], p.sums[0], p.sums[1], p.sums[2])
+}
+
+// sumOf returns the last checksum.
+func (p listPointer) sumOf(head, index []byte) uint64 {
+	h := xxh3.New()
+	_, _ = h.Write(head)
+	_, _ = h.Write(index)
+	p.sums[2] = 0
+	_, _ = h.WriteString(p.text())
+	return h.Sum64()
+}
 
 // Write writes a list with all of its inputs, chosen or not. An object with the same content
 // is left alone; another one is replaced if replace is true, and otherwise an error that wraps
@@ -182,8 +206,51 @@ func appendLine(b []byte, v any) ([]byte, error) {
 	return append(b, buf.Bytes()...), err
 }
 
-// check returns an error if an input cannot be recorded.
-func (l *inputList) check(in *Input) error {
+// inputList puts a list together, input by input.
+type inputList struct {
+	header  listHeader
+	hive    []hive.Column
+	parts   [3]*spill.Bytes // lines, groups and values: a log may have a million files
+	sums    [2]*xxh3.Hasher // of groups and values
+	last    string          // Rel
+	stems   []string        // that begin last
+	schemas map[string]int
+	roots   map[Root]bool
+	digest  *Digest
+	sum     *xxh3.Hasher // of the lines of the block
+	block   listIndex
+	groups  [][]int64 // of the block
+	values  []listRun // of the block
+	index   []byte
+}
+
+// waitingList describes a spool in errors.
+const waitingList fault.Text = "the list of inputs that waits on disk (let TMPDIR name a directory with room)"
+
+func newInputList(arguments []string, o *source.Opening) *inputList {
+	l := &inputList{
+		header: listHeader{Kind: listKind, Version: listVersion, Base: publish.EscapeName(o.Base)}, digest: NewDigest(),
+		sums: [2]*xxh3.Hasher{xxh3.New(), xxh3.New()}, schemas: map[string]int{}, roots: map[Root]bool{}, sum: xxh3.New(),
+	}
+	l.header.Arguments = append([]string{}, each.Slice(arguments, publish.EscapeName)...)
+	if o.Layout != nil {
+		l.hive = o.Layout.Columns
+	}
+	for _, c := range l.hive {
+		l.header.Hive = append(l.header.Hive, listColumn{c.Name, keys.TypeName(c.Type)})
+	}
+	for i := range l.parts {
+		l.parts[i] = spill.NewBytes(waitingList)
+	}
+	return l
+}
+
+func (l *inputList) close() error {
+	return errors.Join(each.Slice(l.parts[:], (*spill.Bytes).Close)...)
+}
+
+// add adds an input, which follows the others in order of Rel. line is its line; nil: it has none yet.
+func (l *inputList) add(in *Input, line []byte) (err error) {
 	switch {
 	case in.Print == nil:
 		return faults.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
@@ -191,262 +258,152 @@ func (l *inputList) check(in *Input) error {
 		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
 	}):
 		return fmt.Errorf("%s: an input with other columns in its path than the list has", in.Name)
+	case in.Rel < l.last:
+		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, l.header.Inputs)
+	}
+	l.count(in)
+	if line == nil {
+		if line, err = appendLine(nil, in.named(publish.EscapeName)); err != nil {
+			return err
+		}
+	}
+	_, _ = l.sum.Write(line)
+	if _, err := l.parts[0].Write(line); err != nil {
+		return err
+	}
+	l.block.Bytes += int64(len(line))
+	bytes := make([]int64, 0, len(in.Groups))
+	for _, g := range in.Groups {
+		bytes = append(bytes, g[1])
+	}
+	l.groups = append(l.groups, bytes)
+	if last := len(l.values) - 1; last >= 0 && slices.Equal(l.values[last].Of, in.Values) {
+		l.values[last].Inputs++
+	} else {
+		l.values = append(l.values, listRun{1, in.Values})
+	}
+	if l.header.Inputs%listBlock == 0 {
+		return l.endBlock()
 	}
 	return nil
 }
 
-// add adds an input to the index of its block.
-func (x *listIndex) add(in *Input) {
-	groups := make([]int64, 0, len(in.Groups))
-	for _, g := range in.Groups {
-		groups = append(groups, g[1])
+// count adds an input to the header, and to the facts of its block.
+func (l *inputList) count(in *Input) {
+	h := &l.header
+	stem := source.StemOf(in.Rel)
+	// Rels that begin with a stem follow each other.
+	l.stems = slices.DeleteFunc(l.stems, func(s string) bool { return !strings.HasPrefix(in.Rel, s) })
+	h.Alike = h.Alike || slices.Contains(l.stems, stem)
+	l.stems, l.last = append(l.stems, stem), in.Rel
+	root := Root{Dir: address.Parent(in.Name), Rel: in.RootRel}
+	if in.Root != nil {
+		root.Dir, root.Found = *in.Root, true
 	}
-	x.Groups = append(x.Groups, groups)
-	if len(in.Values) > 0 {
-		x.Values = addRun(x.Values, listRun{1, in.Values})
+	if len(l.roots) <= maxRoots {
+		l.roots[root] = true
 	}
-}
-
-// addRun adds a run, to the last one if it has the same values.
-func addRun(runs []listRun, r listRun) []listRun {
-	if last := len(runs) - 1; last >= 0 && slices.Equal(runs[last].Of, r.Of) {
-		runs[last].Inputs += r.Inputs
-		return runs
-	}
-	return append(runs, r)
-}
-
-// spooled is an input whose line is in a list's spool.
-type spooled struct {
-	rel string
-	at  int64
-	n   int
-}
-
-// waitingList describes a spool in errors.
-const waitingList fault.Text = "the list of inputs that waits on disk (let TMPDIR name a directory with room)"
-
-func newInputList(arguments []string, base string) *inputList {
-	return &inputList{arguments: arguments, base: base, spool: spill.NewBytes(waitingList)}
-}
-
-// add adds an input.
-func (l *inputList) add(in Input) error {
-	if err := l.check(&in); err != nil {
-		return err
-	}
-	line, err := appendLine(nil, in.named(publish.EscapeName))
-	if err != nil {
-		return err
-	}
-	l.unsorted = l.unsorted || in.Rel < l.last
-	l.last, l.inputs = in.Rel, l.inputs+1
-	_, err = l.spool.Write(line)
-	return err
-}
-
-// open returns the list as a reader of its file would have it. Its lines stay in the
-// spool.
-func (l *inputList) open(ctx context.Context) (*List, error) {
-	err := l.spool.Flush()
-	if err == nil && l.unsorted {
-		err = l.sort()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return l.assemble(ctx)
-}
-
-// lines reads the lines from the first on.
-func (l *inputList) lines() *bufio.Reader {
-	return bufio.NewReaderSize(io.NewSectionReader(l.spool, 0, l.spool.Size()), 256<<10)
-}
-
-// sort puts the lines in ascending order of Rel.
-func (l *inputList) sort() (err error) {
-	var inputs []spooled
-	r, at := l.lines(), int64(0)
-	for range l.inputs {
-		line, err := r.ReadBytes('\n')
-		if err != nil {
-			return err
-		}
-		in, err := l.parser().input(line)
-		if err != nil {
-			return err
-		}
-		inputs = append(inputs, spooled{in.Rel, at, len(line)})
-		at += int64(len(line))
-	}
-	slices.SortStableFunc(inputs, func(a, b spooled) int { return cmp.Compare(a.rel, b.rel) })
-	from := l.spool
-	l.spool = spill.NewBytes(waitingList)
-	defer faults.Join(&err, from.Close)
-	var line []byte
-	for _, in := range inputs {
-		line = slices.Grow(line[:0], in.n)[:in.n]
-		if err := readAll(from, line, in.at); err != nil {
-			return err
-		}
-		if _, err := l.spool.Write(line); err != nil {
-			return err
-		}
-	}
-	return l.spool.Flush()
-}
-
-// parser parses the list's lines.
-func (l *inputList) parser() *inputFile { return &inputFile{hive: l.hive} }
-
-// assemble puts the header before the lines, and index and pointer after them.
-func (l *inputList) assemble(ctx context.Context) (*List, error) {
-	a := newAssembly(l)
-	r := l.lines()
-	for i := range l.inputs {
-		if i%listBlock == 0 {
-			if err := stopped.Err(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if err := a.line(r, i); err != nil {
-			return nil, err
-		}
-	}
-	head, tail, err := a.finish()
-	if err != nil {
-		return nil, err
-	}
-	size := int64(len(head)) + l.spool.Size() + int64(len(tail))
-	in, err := openInputs("the list of inputs", &framed{head, l.spool, l.spool.Size(), tail}, size)
-	if err == nil {
-		in.list.close = l.spool.Close
-	}
-	return in, err
-}
-
-// assembly is what the lines say for header and index.
-type assembly struct {
-	list    *inputList
-	parser  *inputFile
-	at      int64  // of the next line among the lines
-	last    string // Rel
-	header  *listHeader
-	schemas map[string]int
-	stems   map[[16]byte]bool // hashes
-	digest  *Digest
-	sum     *xxh3.Hasher // of the block
-	block   listIndex
-	index   []byte // of complete blocks, whose offsets lack the header
-}
-
-func newAssembly(l *inputList) *assembly {
-	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.base), Inputs: l.inputs}
-	h.Arguments = append(h.Arguments, each.Slice(l.arguments, publish.EscapeName)...)
-	h.LeftOut = each.Slice(l.leftOut, publish.EscapeName)
-	for _, c := range l.hive {
-		h.Hive = append(h.Hive, listColumn{c.Name, keys.TypeName(c.Type)})
-	}
-	return &assembly{
-		list: l, parser: l.parser(), header: h, digest: NewDigest(),
-		schemas: map[string]int{}, stems: map[[16]byte]bool{}, sum: xxh3.New(),
-	}
-}
-
-// line adds the line of input i.
-func (a *assembly) line(r *bufio.Reader, i int) error {
-	line, err := r.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
-	in, err := a.parser.input(line)
-	if err != nil {
-		return fmt.Errorf("line %d of the list of inputs: %w", i+1, err)
-	}
-	if in.Rel < a.last {
-		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, i)
-	}
-	a.count(&in, i)
-	if i%listBlock == 0 {
-		a.block = listIndex{Block: i, At: a.at}
-	}
-	_, _ = a.sum.Write(line)
-	a.block.Bytes += int64(len(line))
-	a.last, a.at = in.Rel, a.at+int64(len(line))
-	a.block.add(&in)
-	if i%listBlock < listBlock-1 && i < a.list.inputs-1 {
-		return nil
-	}
-	a.block.Sum = fmt.Sprintf("%016x", a.sum.Sum64())
-	a.sum.Reset()
-	a.index, err = appendLine(a.index, &a.block)
-	return err
-}
-
-// count adds an input to the header.
-func (a *assembly) count(in *Input, i int) {
-	h := a.header
-	stem := xxh3.HashString128(source.StemOf(in.Rel)).Bytes()
-	h.Alike = h.Alike || a.stems[stem]
-	a.stems[stem] = true
-	at, ok := a.schemas[in.Schema]
+	at, ok := l.schemas[in.Schema]
 	if !ok {
 		at = len(h.Schemas)
-		a.schemas[in.Schema], h.Schemas = at, append(h.Schemas, listSchema{Schema: in.Schema, First: i})
+		l.schemas[in.Schema], h.Schemas = at, append(h.Schemas, listSchema{Schema: in.Schema, First: h.Inputs})
 	}
 	h.Schemas[at].Inputs++
+	h.Inputs++
 	h.Bytes += in.Size
 	if rows := in.rows(); rows < 0 || h.Rows < 0 {
 		h.Rows = -1
 	} else {
 		h.Rows += rows
 	}
-	a.digest.Input(in)
+	l.digest.Input(in)
+	l.block.Groups += int64(len(in.Groups))
+	for _, w := range in.weights(nil) {
+		h.Largest, l.block.Weight = max(h.Largest, uint64(w)), min(l.block.Weight+uint64(w), source.MaxWeight)
+	}
 }
 
-// finish returns what stands before the lines and after them.
-func (a *assembly) finish() (head, tail []byte, err error) {
-	sum, _ := a.digest.Sum()
-	a.header.Digest = hex.EncodeToString(sum[:])
-	if head, err = appendLine(nil, a.header); err != nil {
-		return nil, nil, err
+// endBlock writes what is known of a block beside its lines.
+func (l *inputList) endBlock() (err error) {
+	if len(l.groups) == 0 {
+		return nil
 	}
-	for line := range bytes.Lines(a.index) {
-		var block listIndex
-		if err := json.Unmarshal(line, &block); err != nil {
-			return nil, nil, err
+	l.block.Sum = fmt.Sprintf("%016x", l.sum.Sum64())
+	if l.index, err = appendLine(l.index, &l.block); err != nil {
+		return err
+	}
+	parts := []any{l.groups, l.values}
+	if len(l.hive) == 0 {
+		parts = parts[:1]
+	}
+	for i, of := range parts {
+		line, err := appendLine(nil, of)
+		_, _ = l.sums[i].Write(line)
+		if err == nil {
+			_, err = l.parts[1+i].Write(line)
 		}
-		block.At += int64(len(head))
-		if tail, err = appendLine(tail, &block); err != nil {
-			return nil, nil, err
+		if err != nil {
+			return err
 		}
 	}
-	h := xxh3.New()
-	_, _ = h.Write(head)
-	_, _ = h.Write(tail)
-	return head, fmt.Appendf(tail, pointerText, int64(len(head))+a.list.spool.Size(), h.Sum64()), nil
+	l.sum.Reset()
+	l.block, l.groups, l.values = listIndex{}, l.groups[:0], l.values[:0]
+	return nil
 }
 
-// framed reads bytes between others.
-type framed struct {
-	head  []byte
-	lines io.ReaderAt
-	size  int64 // of the lines
-	tail  []byte
+// open returns the list as a reader of its file would have it. Its lines stay in the
+// spool.
+func (l *inputList) open(leftOut []string) (*List, error) {
+	if err := l.endBlock(); err != nil {
+		return nil, err
+	}
+	l.header.LeftOut = each.Slice(leftOut, publish.EscapeName)
+	if len(l.roots) <= maxRoots {
+		for root := range l.roots {
+			root.Dir, root.Rel = publish.EscapeName(root.Dir), publish.EscapeName(root.Rel)
+			l.header.Roots = append(l.header.Roots, root)
+		}
+		slices.SortFunc(l.header.Roots, func(a, b Root) int { return cmp.Or(cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Rel, b.Rel)) })
+	}
+	sum, _ := l.digest.Sum()
+	l.header.Digest = hex.EncodeToString(sum[:])
+	head, err := appendLine(nil, &l.header)
+	if err != nil {
+		return nil, err
+	}
+	p := listPointer{sums: [3]uint64{l.sums[0].Sum64(), l.sums[1].Sum64()}}
+	all := framed{bytes.NewReader(head)}
+	p.at[0] = int64(len(head))
+	for i, part := range l.parts {
+		if err := part.Flush(); err != nil {
+			return nil, err
+		}
+		all, p.at[i+1] = append(all, part), p.at[i]+part.Size()
+	}
+	p.sums[2] = p.sumOf(head, l.index)
+	tail := append(l.index, p.text()...)
+	in, err := openInputs("the list of inputs", append(all, bytes.NewReader(tail)), p.at[3]+int64(len(tail)))
+	if err == nil {
+		in.list.close = l.close
+	}
+	return in, err
+}
+
+// framed reads several parts one after the other.
+type framed []interface {
+	io.ReaderAt
+	Size() int64
 }
 
 // ReadAt implements [io.ReaderAt].
-func (f *framed) ReadAt(b []byte, off int64) (n int, err error) {
-	for _, part := range []struct {
-		r    io.ReaderAt
-		size int64
-	}{{bytes.NewReader(f.head), int64(len(f.head))}, {f.lines, f.size}, {bytes.NewReader(f.tail), int64(len(f.tail))}} {
-		if off >= part.size {
-			off -= part.size
+func (f framed) ReadAt(b []byte, off int64) (n int, err error) {
+	for _, part := range f {
+		if off >= part.Size() {
+			off -= part.Size()
 			continue
 		}
-		want := min(int64(len(b)-n), part.size-off)
-		if err := readAll(part.r, b[n:n+int(want)], off); err != nil {
+		want := min(int64(len(b)-n), part.Size()-off)
+		if err := readAll(part, b[n:n+int(want)], off); err != nil {
 			return n, err
 		}
 		n, off = n+int(want), 0

@@ -311,6 +311,21 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 	if r.List == nil {
 		return nil
 	}
+	roots, known := r.List.Roots()
+	known = known && o.IsDir(ctx) // a file may be an input by any name
+	for _, root := range roots {
+		in := root.Dir
+		if !root.Found {
+			in = ""
+		}
+		known = known && !place.Holds(root.Dir)
+		if err := check(root.Dir, in, false); err != nil {
+			return err
+		}
+	}
+	if known { // pieces that are opened are looked at one by one
+		return nil
+	}
 	dirs := map[string]bool{} // of a list, which may be long: directories that are not in the place
 	for in, err := range r.List.Each(ctx) {
 		if err != nil {

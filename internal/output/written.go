@@ -88,6 +88,11 @@ func (o Destination) openRows(ctx context.Context, parts []Part) (*rowWriter, er
 	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}
+	if o.Run != nil && o.Run.List != nil && o.Name != "-" { // Pending has looked at its roots
+		if err := o.apart(ctx, &Run{Log: logs}); err != nil {
+			return nil, err
+		}
+	}
 	w.end = o.begin()
 	w.out, w.written.Inputs = o, writtenInputs(o.given)
 	var err error

@@ -64,9 +64,12 @@ func (d *Dir) runID(in Inputs) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %t %t %s ", d.Recipe.Options, d.Recipe.IDs, d.Force, d.Prune, d.IDsChanged)
 	h.Write(in.Digest[:])
+	if in.Names != nil {
+		fmt.Fprintf(h, "%q", in.Roots)
+		return hex.EncodeToString(h.Sum(nil))
+	}
 	for one, err := range in.Each { // what was named tells which outputs go
-		fmt.Fprintf(h, "%t %q ", one.Found, one.Root)
-		if err != nil || in.Names != nil { // a list, which is the same for all
+		if fmt.Fprintf(h, "%t %q ", one.Found, one.Root); err != nil {
 			break
 		}
 	}
@@ -84,6 +87,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if err := d.sweep(ctx); err != nil {
 		return nil, err
 	}
+	d.in = in
 	r := &Run{dir: d, id: d.runID(in), in: in}
 	l, nothing, err := r.start(ctx)
 	if err != nil {
@@ -189,7 +193,15 @@ func (r *Run) earlier(ctx context.Context, l *listing, s *State) (own bool, err 
 		}
 		now := r.task // what this run would do besides was made since by another one
 		now.Generation = task.Generation
-		if r.dir.dead(s, r.planned(task)) || s.Generation > now.Generation && r.dir.dead(s, r.planned(now)) {
+		one, err := r.planned(s, task)
+		if err != nil {
+			return false, err
+		}
+		other, err := r.planned(s, now)
+		if err != nil {
+			return false, err
+		}
+		if r.dir.dead(s, one) || s.Generation > now.Generation && r.dir.dead(s, other) {
 			return false, cmp.Or(r.dir.removeManifest(ctx, planName(r.id, r.of())), errLost)
 		}
 		r.task, planned = task, task.brief().Digest

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,8 @@ func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err
 	} else if err := r.counts(ctx); err != nil {
 		return "", err
 	}
-	if len(l.plans) > 0 || slices.ContainsFunc(l.parts, func(p *partName) bool { return !r.has(p) }) {
+	other := func(plan string) bool { return plan != planName(r.id, r.of()) }
+	if slices.ContainsFunc(l.plans, other) || slices.ContainsFunc(l.parts, func(p *partName) bool { return !r.has(p) }) {
 		if err := r.retire(ctx); err != nil {
 			return "", err
 		}
@@ -116,11 +118,17 @@ func (r *Run) retire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, err := l.runs(ctx, "")
+	runs, err := l.runs(ctx, keyOf(r.id, r.of()))
 	if err != nil {
 		return err
 	}
-	named := map[string]bool{"": true}
+	maps.DeleteFunc(runs, func(_ string, run *Part) bool {
+		return run.Of > 0 && !run.Recipe.same(&d.Recipe) || run.list != "" && run.list != d.in.list()
+	})
+	if len(runs) == 0 {
+		return nil
+	}
+	named := map[string]bool{}
 	for input, err := range r.in.names() {
 		if err != nil {
 			return err
@@ -128,14 +136,16 @@ func (r *Run) retire(ctx context.Context) error {
 		named[input] = true
 	}
 	outdone := map[string]bool{} // inputs
-	for key, run := range runs {
+	for _, run := range runs {
 		inputs := slices.Clone(run.Task.Remove)
 		for _, e := range run.Inputs {
 			inputs = append(inputs, e.Input)
 		}
-		other := run.Of > 0 && !run.Recipe.same(&d.Recipe)
-		if key == keyOf(r.id, r.of()) || other || slices.ContainsFunc(inputs, func(input string) bool { return !named[input] }) {
+		if slices.ContainsFunc(inputs, func(input string) bool { return input != "" && !named[input] }) {
 			continue
+		}
+		if run.list != "" {
+			inputs = slices.AppendSeq(inputs, maps.Keys(named))
 		}
 		for _, input := range inputs {
 			outdone[input] = true

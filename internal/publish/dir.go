@@ -54,6 +54,7 @@ type Dir struct {
 	// Rows returns the number of rows of a file, as the file itself says.
 	Rows func(ctx context.Context, name string) (int64, error)
 
+	in      Inputs            // of the run, by Begin
 	sums    sync.Map          // checksums that were computed, by name and identity
 	damaged map[string]string // inputs, and what is wrong with their outputs, as incomplete has found it
 }
@@ -95,7 +96,10 @@ type Inputs struct {
 	Digest [32]byte // zero: unknown, the inputs differ from all others
 	Len    int
 	Each   iter.Seq2[Input, error]
-	Names  iter.Seq2[string, error] // Rel of each, without the rest; nil: of Each
+	// Names yields Rel of each, without the rest, of a list that the Digest identifies; nil: there is
+	// no list. Roots say of it what was named.
+	Names iter.Seq2[string, error]
+	Roots string
 	// Left are the Rels of files that were listed but are not inputs.
 	Left map[string]bool
 }

@@ -46,6 +46,7 @@ type Part struct {
 
 	name      string // of the manifest itself, once it takes part in a commit
 	written   int64  // in milliseconds since 1970; 0: unknown
+	list      string // of a plan that does not name its inputs
 	elsewhere bool   // it knows nothing of the state, as it was written beside another directory
 }
 
@@ -122,6 +123,8 @@ type plan struct {
 	// Names are the inputs, if Task.All does not list them, see packNames. Other runs
 	// read them, to see whether they take the place of this one.
 	Names []byte `json:"names,omitempty"`
+	// List is, in place of Names, the digest of the list of inputs that has them.
+	List string `json:"list,omitempty"`
 }
 
 // Names in the directory of manifests.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
@@ -37,6 +39,9 @@ func (r *Run) plan() (p plan, err error) {
 	if !r.task.All {
 		return p, nil
 	}
+	if p.List = r.in.list(); p.List != "" {
+		return p, nil
+	}
 	names := make([]string, 0, r.in.Len)
 	for name, err := range r.in.names() {
 		if err != nil {
@@ -62,6 +67,14 @@ func (in *Inputs) names() func(yield func(string, error) bool) {
 	}
 }
 
+// list identifies a list of inputs; empty: there is none.
+func (in *Inputs) list() string {
+	if in.Names == nil {
+		return ""
+	}
+	return hex.EncodeToString(in.Digest[:])
+}
+
 // readPlan reads what the first worker has decided, if there is one.
 func (r *Run) readPlan(ctx context.Context) (t Task, found bool, err error) {
 	p := plan{}
@@ -74,26 +87,33 @@ func (r *Run) readPlan(ctx context.Context) (t Task, found bool, err error) {
 }
 
 // planned returns the part of a worker that does a whole task of this run, with nothing but what
-// tells whether it can be committed.
-func (r *Run) planned(t Task) *Part {
+// tells whether it can be committed beside a state: inputs matter only where that is newer.
+func (r *Run) planned(s *State, t Task) (*Part, error) {
 	p := r.part()
 	p.Task = t.brief()
-	add := func(input string) { p.Inputs = append(p.Inputs, Entry{Input: input}) }
 	for _, input := range t.Only {
-		add(input)
+		p.Inputs = append(p.Inputs, Entry{Input: input})
 	}
-	if t.All {
-		for input, err := range r.in.names() {
-			if err == nil {
-				add(input)
-			}
+	if !t.All || !s.newer(t.Generation) {
+		return p, nil
+	}
+	return p, p.add(r.in.names())
+}
+
+// add adds inputs by name.
+func (p *Part) add(names iter.Seq2[string, error]) error {
+	for input, err := range names {
+		if err != nil {
+			return err
 		}
+		p.Inputs = append(p.Inputs, Entry{Input: input})
 	}
-	return p
+	return nil
 }
 
 // runs returns what each run does that has begun and is not committed, by the key of its parts: of
-// several workers what the plan says, else the part. With a key it leaves that run out, and reads one
+// several workers what the plan says, else the part. Where the plan refers to a list, the inputs are
+// those of the part, unless that is the list of this run. With a key it leaves that run out, and reads one
 // part of each other one: this program can read them all, or none.
 func (l *listing) runs(ctx context.Context, but string) (map[string]*Part, error) {
 	all := map[string]*Part{}
@@ -132,9 +152,12 @@ func (l *listing) runs(ctx context.Context, but string) (map[string]*Part, error
 		if err != nil {
 			return nil, faults.Corrupt(fault.At{File: at}, "the names of its inputs: %v", err).WithHint(hint)
 		}
-		part := &Part{Task: p.Task.named(UnescapeName)}
+		part := &Part{Task: p.Task.named(UnescapeName), list: p.List}
 		if one := all[key]; one != nil {
 			part.Run, part.Of, part.Recipe = one.Run, one.Of, one.Recipe
+			if p.List != "" {
+				part.Inputs = one.Inputs
+			}
 		}
 		for _, input := range slices.Concat(names, part.Task.Only) {
 			part.Inputs = append(part.Inputs, Entry{Input: input})
@@ -156,6 +179,11 @@ func (l *listing) dropPlans(ctx context.Context, s *State) error {
 	var kept []string
 	for _, name := range l.plans {
 		run := runs[strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")]
+		if run != nil && run.list != "" && run.list == l.dir.in.list() && s.newer(run.Task.Generation) {
+			if err := run.add(l.dir.in.Names); err != nil {
+				return err
+			}
+		}
 		if run != nil && !l.dir.dead(s, run) {
 			kept = append(kept, name)
 		} else if err := l.dir.removeManifest(ctx, name); err != nil {

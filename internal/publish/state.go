@@ -157,6 +157,11 @@ func (s *State) outdated(p *Part) (input string, ok bool) {
 	return "", !left && s.Generation > p.Task.Generation
 }
 
+// newer reports whether an entry was made after a generation.
+func (s *State) newer(generation int64) bool {
+	return slices.ContainsFunc(s.Inputs, func(e Entry) bool { return e.Generation > generation })
+}
+
 // recipe returns the recipe of an entry.
 func (s *State) recipe(e *Entry) *Recipe { return &s.Recipes[e.Recipe] }
 

@@ -45,6 +45,7 @@ type walk struct {
 	lost    bool              // a staged file, or an output after workers of several have agreed on what they do
 	copies  bool              // the storage has no staged objects
 	plain   bool              // the storage has no conditional deletes
+	listed  bool              // the inputs are those of lists
 	wrong   string
 	any     *State // the newest
 	state   *State // the same, if it is settled
@@ -529,6 +530,7 @@ func newWalk(t *testing.T, seed uint64, kinds map[string]int) *walk {
 	}
 	w.turns = &turns{random: random, walk: w}
 	disturbed, forced, renames := random.IntN(3) > 0, random.IntN(4) == 0, random.IntN(2) == 0
+	w.listed = random.IntN(2) == 0
 	for n := 2 + random.IntN(2); len(w.procs) < n; {
 		recipe := Recipe{Options: "o1", IDs: fmt.Sprint("i", 1+random.IntN(2))}
 		if forced && random.IntN(2) == 0 {
@@ -556,7 +558,7 @@ func newWalk(t *testing.T, seed uint64, kinds map[string]int) *walk {
 // add adds a process.
 func (w *walk) add(set func(*walker), disturbed bool) {
 	p := &walker{r: newRunner(w.s, nil), base: -1, copies: w.copies}
-	p.r.Prune, p.r.IDsChanged, p.r.now = true, IDsRerun, w.log
+	p.r.Prune, p.r.IDsChanged, p.r.now, p.r.listed = true, IDsRerun, w.log, w.listed
 	set(p)
 	if disturbed {
 		for range w.random.IntN(3) {
@@ -698,6 +700,7 @@ func (w *walk) final() int {
 		var last error
 		for shard := range of {
 			r := newRunner(w.store(w.s), maps.Clone(w.log))
+			r.listed = w.listed
 			r.Recipe, r.ending, r.Force, r.Prune, r.IDsChanged, r.Shard, r.Of = recipe, ending, force, true, IDsRerun, shard, of
 			_, _, notes, err := r.do(context.Background())
 			w.turns.log = append(w.turns.log, fmt.Sprintf("last run, try %d, worker %d of %d, force %t: %q %v", try, shard, of, force, notes, err))

@@ -29,6 +29,7 @@ type runner struct {
 	places map[string]string   // of inputs; others are at a place of their name
 	roots  []string            // directories that were listed; nil: the base
 	ending string              // of the names of outputs; empty: .out
+	listed bool                // the inputs are those of a list
 	now    map[string]string   // the inputs as they are; nil: as log
 }
 
@@ -92,6 +93,15 @@ func (r *runner) inputs() Inputs {
 		fmt.Fprintf(all, "%q %q ", name, r.log[name])
 	}
 	all.Sum(in.Digest[:0])
+	if r.listed {
+		in.Roots, in.Names = fmt.Sprint(r.roots), func(yield func(string, error) bool) {
+			for _, name := range names {
+				if !yield(name, nil) {
+					return
+				}
+			}
+		}
+	}
 	in.Each = func(yield func(Input, error) bool) {
 		for _, name := range names {
 			c := r.log[name]

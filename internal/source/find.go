@@ -24,48 +24,70 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = cause.New(cause.NotData, "neither a Parquet nor an Arrow file")
 
-// Find opens the entries, the files that one name stands for. A file in a directory is data,
-// or has a name that is never data, or is an error: a file of unknown format, or with damaged
-// first bytes, may hold rows. With an error, Find also returns the files that are open.
-func Find[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, excluded bool, by Opener[T]) (files []T, err error) {
-	var stray, passed []string
-	opening := openMany(ctx, o, name, entries, by)
+// Finding opens the objects that names stand for, in portions. A file in a directory is data, or
+// has a name that is never data, or is an error: a file of unknown format, or with damaged first
+// bytes, may hold rows.
+type Finding[T any] struct {
+	Options *Opening
+	By      Opener[T]
+	Of      []Found // by name
+}
+
+// Found is what has become of the objects of one name.
+type Found struct {
+	Name          string
+	All           int  // objects
+	Excluded      bool // the condition has excluded some more
+	kept          int
+	stray, passed []string
+}
+
+// Open opens objects in order; of tells of which name each is. With an error, it also returns the
+// files that are open.
+func (f *Finding[T]) Open(ctx context.Context, entries []storage.Object, of func(i int) int) (files []T, err error) {
+	opening := openMany(ctx, f.Options, entries, f.By)
 	defer opening.stop()
-	kept := 0
-	for _, e := range entries {
-		f, why, err := opening.take(ctx)
+	for i, e := range entries {
+		name := &f.Of[of(i)]
+		file, why, err := opening.take(ctx)
 		switch {
 		case errors.Is(err, ErrNoData) && e.Found:
-			stray = append(stray, e.Rel)
+			name.stray = append(name.stray, e.Rel)
 			continue
-		case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
-			n := kept + 1
-			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
+		case errors.Is(err, fault.ErrMemory) && name.All > 1:
+			n := name.kept + 1
+			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, name.All, float64(name.All)/float64(n))
 		case err != nil:
 			return files, err
-		case why == "" && by.Keep != nil:
-			if err := by.Keep(f); err != nil {
-				return files, err
-			}
-			kept++
-			continue
-		case why == "":
-			files = append(files, f)
-			kept++
+		case why != "":
+			name.passed = append(name.passed, e.Rel)
+			f.Options.passOver(e, why)
 			continue
 		}
-		passed = append(passed, e.Rel)
-		o.passOver(e, why)
-	}
-	switch {
-	case len(stray) > 0 && kept == 0:
-		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
-	case len(stray) > 0:
-		return files, faults.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
-	case kept == 0 && len(entries) > 0 && !o.AllowEmpty && !excluded:
-		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
+		name.kept++
+		if f.By.Keep == nil {
+			files = append(files, file)
+		} else if err := f.By.Keep(file); err != nil {
+			return files, err
+		}
 	}
 	return files, nil
+}
+
+// End returns an error if names stand for files that are not data, or for no data.
+func (f *Finding[T]) End() error {
+	o := f.Options
+	for i := range f.Of {
+		switch of := &f.Of[i]; {
+		case len(of.stray) > 0 && of.kept == 0:
+			return fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", of.Name, o.kinds(), firstFew(append(of.stray, of.passed...)))
+		case len(of.stray) > 0:
+			return faults.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", of.Name, of.stray[0], ErrNoData, quoteGlob(path.Base(of.stray[0])))
+		case of.kept == 0 && of.All > 0 && !o.AllowEmpty && !of.Excluded:
+			return fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", of.Name, o.kinds(), firstFew(of.passed), quiet.Error{Err: storage.ErrNoFiles})
+		}
+	}
+	return nil
 }
 
 // leftOut are files that were listed and not opened.

@@ -53,9 +53,10 @@ func Open(ctx context.Context, names []string, opts Opening) (files []*File, err
 			files = append(files, f)
 			continue
 		}
-		found, err := Find(ctx, &opts, name, l.Lists[i], l.excluded[i], opts.files())
+		f := Finding[*File]{Options: &opts, By: opts.files(), Of: []Found{{Name: name, All: len(l.Lists[i]), Excluded: l.excluded[i]}}}
+		found, err := f.Open(ctx, l.Lists[i], func(int) int { return 0 })
 		files = append(files, found...)
-		if err != nil {
+		if err = cmp.Or(err, f.End()); err != nil {
 			return files, err
 		}
 	}

@@ -16,7 +16,7 @@ type Opener[T any] struct {
 	Open  func(ctx context.Context, e storage.Object) (f T, why string, err error)
 	Close func(T)
 	Least int // number of files to open at once, if the storage does not want more
-	// keep, if not nil, receives the files in order, instead of the caller of find.
+	// Keep, if not nil, receives the files in order, instead of the caller of Open.
 	Keep func(T) error
 }
 
@@ -56,9 +56,12 @@ const waitingResults = 16
 
 // openMany begins to open entries, as many at once as the storage wants. The caller
 // takes the results and then calls stop.
-func openMany[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, by Opener[T]) *opening[T] {
+func openMany[T any](ctx context.Context, o *Opening, entries []storage.Object, by Opener[T]) *opening[T] {
 	p := &opening[T]{by: by, entries: entries, cancel: func() {}}
-	n := min(max(objects.Concurrency(o.Store, name), by.Least), len(entries))
+	n := min(by.Least, len(entries))
+	if n > 0 {
+		n = min(max(objects.Concurrency(o.Store, entries[0].Name), n), len(entries))
+	}
 	if n <= 1 {
 		p.results = make([]opened[T], 1)
 		return p

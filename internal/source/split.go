@@ -75,6 +75,24 @@ func Divide(weights []int64, s dataset.Shard) (lo, hi int) {
 	return d.share(int(s.Index))
 }
 
+// ByMiddles reports whether Divide gives each weight to the worker that Owner returns, by the total
+// and the largest of the weights alone. By the middles, a worker gets at most total/n + largest + 2
+// in whole numbers: the first and the last weight stand out by half of theirs. If that is within
+// the limit, reach ends no range before its middle, and firsts, by induction from the end, begins
+// none after it.
+func ByMiddles(total, largest uint64, n uint32) bool {
+	of := uint64(max(n, 1))
+	return total < MaxWeight && largest < MaxWeight && total/of+largest+2 <= 6*total/(5*of)
+}
+
+// Owner returns the worker of n whose equal part of the total has the middle of a weight, which
+// follows weights of the given sum.
+func Owner(before, weight, total uint64, n uint32) uint32 {
+	high, low := bits.Mul64(before+weight/2, uint64(n))
+	owner, _ := bits.Div64(high, low, max(total, 1))
+	return uint32(min(owner, uint64(n-1)))
+}
+
 // division divides weights among n workers, in order.
 type division struct {
 	n     int
@@ -82,15 +100,15 @@ type division struct {
 	limit uint64   // of a worker's sum
 }
 
-// maxWeight is the largest sum of weights that is divided exactly.
-const maxWeight = 1 << 61
+// MaxWeight is the largest sum of weights that is divided exactly.
+const MaxWeight = 1 << 61
 
 func newDivision(weights []int64, n int) *division {
 	d := &division{n: n, sums: make([]uint64, len(weights)+1)}
 	var total, largest uint64
 	for i, w := range weights {
 		largest = max(largest, uint64(w))
-		total = min(total+uint64(w), maxWeight)
+		total = min(total+uint64(w), MaxWeight)
 		d.sums[i+1] = total
 	}
 	mean := total / uint64(n)
@@ -161,10 +179,7 @@ func (d *division) middle(worker int) int {
 		return last
 	}
 	return sort.Search(last, func(k int) bool {
-		mid := d.sums[k] + (d.sums[k+1]-d.sums[k])/2
-		high, low := bits.Mul64(mid, uint64(d.n))
-		owner, _ := bits.Div64(high, low, max(d.sums[last], 1))
-		return int(min(owner, uint64(d.n-1))) >= worker
+		return int(Owner(d.sums[k], d.sums[k+1]-d.sums[k], d.sums[last], uint32(d.n))) >= worker
 	})
 }
 
