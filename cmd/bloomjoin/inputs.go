@@ -132,9 +132,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 	}
 	rep.Bytes, rep.RowGroups = found.Totals()
 	if o.update != "" {
-		if err := rep.since(ctx, found, old); err != nil {
-			return err
-		}
+		rep.since(found)
 	}
 	index, err := c.makeIndex(ctx, o, found, old)
 	if err != nil {
@@ -191,7 +189,7 @@ func (c *cli) earlier(ctx context.Context, name string) (*inputs.List, error) {
 	old, err := inputs.Read(ctx, c.Store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.Say("note: --update %s: there is no such list yet, so all files are opened", name)
-		return nil, nil
+		return new(inputs.List), nil
 	}
 	return old, err
 }
@@ -204,15 +202,11 @@ func hiveNames(columns []arrow.Field) (names []string) {
 }
 
 // since adds what an update has found.
-func (r *inputsReport) since(ctx context.Context, found, old *inputs.List) error {
-	added, changed, gone, err := found.Since(ctx, old)
-	if err != nil {
-		return err
-	}
-	kept := r.Inputs - len(added) - len(changed)
+func (r *inputsReport) since(found *inputs.List) {
+	c := &found.Changes
+	kept := r.Inputs - len(c.New) - len(c.Changed)
 	r.Kept = &kept
-	r.New, r.Changed, r.Gone = each.Slice(added, publish.EscapeName), each.Slice(changed, publish.EscapeName), each.Slice(gone, publish.EscapeName)
-	return nil
+	r.New, r.Changed, r.Gone = each.Slice(c.New, publish.EscapeName), each.Slice(c.Changed, publish.EscapeName), each.Slice(c.Gone, publish.EscapeName)
 }
 
 // sayInputs prints a summary.

@@ -38,6 +38,8 @@ type List struct {
 	list *inputFile
 	only []bool // the inputs that it has; nil: all
 	how  source.Opening
+
+	Changes Changes // since an earlier list, by Find
 }
 
 // With returns the inputs with the options for [List.Opened]. Options that select files or
@@ -527,14 +529,10 @@ func (in *List) rels(ctx context.Context) iter.Seq2[string, error] {
 				if i++; !in.has(i - 1) {
 					continue
 				}
-				rel, ok := relOf(line)
-				if !ok {
-					one, err := in.file().input(line)
-					if err != nil {
-						yield("", in.file().corrupt("input %d: %v", i-1, err))
-						return
-					}
-					rel = one.Rel
+				_, rel, err := in.file().namesOf(line)
+				if err != nil {
+					yield("", err)
+					return
 				}
 				if !yield(rel, nil) {
 					return
@@ -544,17 +542,23 @@ func (in *List) rels(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// relOf returns Rel of a line without escapes. Quotes in strings are escaped, so those
-// here end strings.
-func relOf(line []byte) (rel string, ok bool) {
-	line, ok = bytes.CutPrefix(line, []byte(`{"name":"`))
-	if !ok || bytes.IndexByte(line, '\\') >= 0 {
-		return "", false
+// namesOf returns Name and Rel of a line. It parses no JSON where that has no escapes: quotes in
+// strings have them, so those here end strings.
+func (l *inputFile) namesOf(line []byte) (name, rel string, err error) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"name":"`))
+	if ok && bytes.IndexByte(line, '\\') < 0 {
+		one, rest, _ := bytes.Cut(rest, []byte(`"`))
+		if rest, ok = bytes.CutPrefix(rest, []byte(`,"rel":"`)); ok {
+			if other, _, ended := bytes.Cut(rest, []byte(`"`)); ended {
+				return string(one), string(other), nil
+			}
+		}
 	}
-	_, line, _ = bytes.Cut(line, []byte(`"`))
-	line, ok = bytes.CutPrefix(line, []byte(`,"rel":"`))
-	found, _, ended := bytes.Cut(line, []byte(`"`))
-	return string(found), ok && ended
+	in, err := l.input(line)
+	if err != nil {
+		return "", "", l.corrupt("the line %.60q: %v", line, err)
+	}
+	return in.Name, in.Rel, nil
 }
 
 // Roots returns the directories that were listed, or have files that were named. known is false if

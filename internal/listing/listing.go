@@ -30,6 +30,7 @@ import (
 // List returns what Each yields; objects of a directory in ascending order of Rel.
 func List(ctx context.Context, src storage.Source, name string) (all []storage.Object, manifests []string, err error) {
 	manifests, err = Each(ctx, src, name, func(o storage.Object) error {
+		o.Type = 0
 		all = append(all, o)
 		return nil
 	})
@@ -46,7 +47,7 @@ func List(ctx context.Context, src storage.Source, name string) (all []storage.O
 // Each returns. They come in ascending order of names, except that those behind links to
 // directories come after all others of a directory, and alternatives of a pattern that have slashes one after the
 // other. If there is none, the error wraps [storage.ErrNoFiles] if name is a directory, else
-// [fs.ErrNotExist].
+// [fs.ErrNotExist]. Objects of a directory that links lead to have the Type [fs.ModeSymlink].
 //
 // manifests are the directories of manifests, as out.bloomjoin, of directories that are listed;
 // also with ErrNoFiles. Those of directories that match a pattern and hold no data need not exist.

@@ -149,6 +149,8 @@ func (w *walk) take(ctx context.Context, o storage.Object) error {
 		return nil
 	}
 	w.some = true
-	o.Rel, o.Found = w.base+rel, true
+	if o.Rel, o.Found = w.base+rel, true; link || w.visited != nil {
+		o.Type = fs.ModeSymlink
+	}
 	return w.out(o)
 }

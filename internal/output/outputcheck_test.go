@@ -209,8 +209,6 @@ func TestZeroRun(t *testing.T) {
 		sourcetest.Equal(t, what+": Where", fmt.Sprint(kept.Len(), err), "0 <nil>")
 		opened, of, err := in.Open(t.Context(), nil, source.Opening{})
 		sourcetest.Equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
-		added, changed, gone, err := in.Since(t.Context(), in)
-		sourcetest.Equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
 		sourcetest.Says(t, what+": Share", second(in.Share(t.Context(), dataset.Shard{Index: 5, Of: 3})), nil, "shard 5/3: counted from 0")
 		sourcetest.Says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
 		_, _, err = in.Open(t.Context(), []inputs.Piece{{Hi: 1}}, source.Opening{})

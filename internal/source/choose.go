@@ -44,15 +44,20 @@ func (o *Opening) choose(names []string, lists [][]storage.Object) (_ [][]storag
 			return nil, err
 		}
 	}
+	o.noteUnused(names, lists, used)
+	if o.Repeated {
+		return lists, nil
+	}
+	return o.onceEach(lists)
+}
+
+// noteUnused notes patterns of Exclude that leave out nothing.
+func (o *Opening) noteUnused(names []string, lists [][]storage.Object, used []bool) {
 	for i, p := range o.Exclude {
 		if !used[i] {
 			o.note("{Exclude} %s leaves out no file (a pattern is compared with names or, if it has a slash, with paths below %s; a file that is named is always read)", p, rootOf(names, lists))
 		}
 	}
-	if o.Repeated {
-		return lists, nil
-	}
-	return o.onceEach(lists)
 }
 
 // rootOf names the directory that patterns are relative to.

@@ -13,10 +13,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -104,6 +106,89 @@ func (o *Opening) Listing(ctx context.Context, names []string) (l inputs, err er
 	l.bound = o.OfPartitions()
 	l.Lists, l.excluded, err = o.satisfying(l.bound, l.Lists)
 	return l, err
+}
+
+// Each calls begin, and then yield with the objects that Listing returns, in ascending order of the
+// Rels that inputs have. of is the index of their name. If there are several names, patterns or
+// links, it keeps all of them in memory. It may begin again.
+func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield func(of int, e storage.Object) error) error {
+	if len(names) == 1 && names[0] != "-" && !glob.Is(names[0]) && o.Condition == nil {
+		begin()
+		if err := o.stream(ctx, names, yield); !errors.Is(err, errUnordered) {
+			return err
+		}
+	}
+	begin()
+	l, err := o.Listing(ctx, names)
+	if err != nil {
+		return err
+	}
+	type object struct {
+		*storage.Object
+		rel string
+		of  int
+	}
+	var all []object
+	for i, list := range l.Lists {
+		for k := range list {
+			e, _, err := o.Rebase(list[k])
+			if err != nil {
+				return err
+			}
+			all = append(all, object{&list[k], e.Rel, i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(a.rel, b.rel) })
+	for _, e := range all {
+		if err := yield(e.of, *e.Object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errUnordered means that objects do not come in order, or may be listed twice.
+var errUnordered = errors.New("objects that are to be sorted")
+
+// stream is Each of one directory. Of each of its directories it keeps one object.
+func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, e storage.Object) error) error {
+	var some []storage.Object
+	var none error // all objects are left out
+	last, kept, used := "", false, make([]bool, len(o.exclude))
+	manifests, err := listing.Each(hive.Looking(ctx, false), o.Store, names[0], func(e storage.Object) error {
+		if e.Type != 0 {
+			return errUnordered
+		}
+		list, err := o.chooseOf(names[0], []storage.Object{e}, used)
+		if len(list) == 0 {
+			none = err
+			return nil
+		}
+		now, _, err := o.Rebase(e)
+		if err == nil && now.Rel < last {
+			err = errUnordered
+		}
+		if n := len(some); n == 0 || address.Parent(some[n-1].Name) != address.Parent(e.Name) || o.maybeNone(some[n-1]) != o.maybeNone(e) {
+			some = append(some, e)
+		}
+		last, kept = now.Rel, true
+		return cmp.Or(err, yield(0, e))
+	})
+	switch {
+	case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
+		err = nil
+	case err != nil && !errors.Is(err, storage.ErrNoFiles):
+		return err
+	case !kept && none != nil:
+		return none
+	}
+	lists := [][]storage.Object{some}
+	o.noteUnused(names, lists, used)
+	if err := cmp.Or(o.finished(ctx, names, lists, [][]string{manifests}), err); err != nil {
+		return err
+	}
+	o.Layout, err = o.layout(ctx, names, lists)
+	return err
 }
 
 // list returns the objects that each name stands for; nil for standard input and,

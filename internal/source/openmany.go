@@ -13,7 +13,7 @@ import (
 
 // Opener opens one file. If the entry is certainly not data, it returns the reason.
 type Opener[T any] struct {
-	Open  func(ctx context.Context, e storage.Object) (f T, why string, err error)
+	Open  func(ctx context.Context, i int, e storage.Object) (f T, why string, err error) // of the portion
 	Close func(T)
 	Least int // number of files to open at once, if the storage does not want more
 	// Keep, if not nil, receives the files in order, instead of the caller of Open.
@@ -24,7 +24,7 @@ type Opener[T any] struct {
 func (o *Opening) files() Opener[*File] {
 	return Opener[*File]{
 		Least: runtime.GOMAXPROCS(0),
-		Open:  o.OpenFound,
+		Open:  func(ctx context.Context, _ int, e storage.Object) (*File, string, error) { return o.OpenFound(ctx, e) },
 		Close: func(f *File) { _ = f.Close() }, // an error is being returned already
 	}
 }
@@ -97,7 +97,7 @@ func openMany[T any](ctx context.Context, o *Opening, entries []storage.Object, 
 // open opens entry i.
 func (p *opening[T]) open(ctx context.Context, i int) {
 	r := &p.results[i%len(p.results)]
-	r.file, r.why, r.err = p.by.Open(ctx, p.entries[i])
+	r.file, r.why, r.err = p.by.Open(ctx, i, p.entries[i])
 	r.open = r.why == "" && r.err == nil
 }
 

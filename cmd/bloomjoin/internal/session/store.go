@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
@@ -99,9 +101,14 @@ func (c *Session) SpareList(output string, o *flags.Inputs) error {
 	return c.Spare(output, o.FilesFrom)
 }
 
-// SpareListed is spare for a list of inputs. It reads the list only if the output exists.
+// SpareListed is spare for a list of inputs. It reads the list only if the output exists
+// where inputs are.
 func (c *Session) SpareListed(ctx context.Context, output string, list *inputs.List) error {
 	if _, err := c.Store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	roots, known := list.Roots()
+	if known && !slices.ContainsFunc(roots, func(r inputs.Root) bool { return source.NewPlace(c.Store(), r.Dir).Holds(output) }) {
 		return nil
 	}
 	same := c.SameAs(output)
