@@ -3,7 +3,6 @@ package inputs
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -12,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -29,7 +30,7 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 	if err := opts.Fill(); err != nil {
 		return nil, err
 	}
-	s := search{opts: &opts, old: old}
+	s := search{opts: &opts, old: old, known: map[string]*earlier{}}
 	defer func() { err = errors.Join(err, s.objects.Close()) }()
 	var w *gob.Encoder
 	err = opts.Each(ctx, names, func() {
@@ -38,9 +39,9 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 		}
 		s.objects, s.all = spill.NewBytes(waitingList), make([]source.Found, len(names))
 		w = gob.NewEncoder(s.objects)
-	}, func(of int, e storage.Object) error {
+	}, func(of int, rel string, e storage.Object) error {
 		s.all[of].Name, s.all[of].All = names[of], s.all[of].All+1
-		return w.Encode(object{e, of})
+		return w.Encode(object{e, of, rel})
 	})
 	if err != nil {
 		return nil, err
@@ -67,103 +68,129 @@ type search struct {
 	all     []source.Found
 	list    *inputList
 	old     *List
+	known   map[string]*earlier // by Name: lines of old with Rels as the objects that are described
 	changes Changes
+}
+
+// earlier is the line of an input of an earlier list.
+type earlier struct {
+	name, rel string
+	line      []byte
+	kept      bool // the input is there
 }
 
 // object is an object that was found.
 type object struct {
 	Object storage.Object
-	Of     int // the name that stands for it
+	Of     int    // the name that stands for it
+	Rel    string // of its input
 }
 
 // described is an input, with its line if that is as it was.
 type described struct {
 	Input
-	line []byte
-	was  *Input
+	line    []byte
+	was     *earlier // nil: it is new
+	changed bool
 }
 
 // portion is the number of objects that are described one after the other.
 const portion = 8 << 10
 
-// run describes all objects.
+// run describes all objects, and compares them with the earlier list.
 func (s *search) run(ctx context.Context) error {
-	earlier := s.earlier(ctx)
-	defer earlier.stop()
+	next, stop := iter.Pull2(s.old.named(ctx))
+	defer stop()
 	finding := source.Finding[described]{Options: s.opts, Of: s.all, By: source.Opener[described]{
-		Close: func(described) {}, Least: runtime.GOMAXPROCS(0), Keep: s.keep,
+		Open: s.describe, Close: func(described) {}, Least: runtime.GOMAXPROCS(0), Keep: s.keep,
 	}}
 	r := gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.objects, 0, s.objects.Size()), 256<<10))
-	for more := true; more; {
-		var entries []storage.Object
-		var of []int
-		var lines [][]byte
-		for len(entries) < portion {
+	var ahead *earlier
+	more, old := true, true
+	for more {
+		var some []object
+		for more && len(some) < portion {
 			var one object
 			if err := r.Decode(&one); errors.Is(err, io.EOF) {
 				more = false
-				break
 			} else if err != nil {
 				return err
+			} else {
+				some = append(some, one)
 			}
-			line, err := earlier.line(one.Object)
-			if err != nil {
+		}
+		for old && (ahead == nil || !more || ahead.rel <= some[len(some)-1].Rel) {
+			if ahead != nil {
+				s.known[ahead.name] = ahead
+			}
+			var err error
+			if ahead, err, old = next(); err != nil {
 				return err
 			}
-			entries, of, lines = append(entries, one.Object), append(of, one.Of), append(lines, line)
 		}
-		finding.By.Open = func(ctx context.Context, i int, e storage.Object) (described, string, error) {
-			d, why, err := s.describe(ctx, e, lines[i])
-			if why == "" {
-				lines[i] = nil
-			}
-			return d, why, err
-		}
-		if _, err := finding.Open(ctx, entries, func(i int) int { return of[i] }); err != nil {
+		entries := each.Slice(some, func(o object) storage.Object { return o.Object })
+		if _, err := finding.Open(ctx, entries, func(i int) int { return some[i].Of }); err != nil {
 			return err
 		}
-		for _, line := range lines { // those of what is no input any more
-			if line == nil {
+		for name, e := range s.known {
+			if more && e.rel >= some[len(some)-1].Rel {
 				continue
 			}
-			_, rel, err := s.old.file().namesOf(line)
-			if err != nil {
-				return err
+			if delete(s.known, name); !e.kept {
+				s.changes.Gone = append(s.changes.Gone, e.rel)
 			}
-			s.changes.Gone = append(s.changes.Gone, rel)
 		}
 	}
-	err := cmp.Or(earlier.upTo("", true), finding.End())
 	slices.Sort(s.changes.Gone)
-	return err
+	return finding.End()
 }
 
 // keep adds an input to the list.
 func (s *search) keep(d described) error {
-	switch was := d.was; {
+	was := d.was
+	if was != nil {
+		was.kept = true
+	}
+	switch {
 	case s.old == nil:
 	case was == nil:
 		s.changes.New = append(s.changes.New, d.Rel)
-	case was.Size != d.Size || !bytes.Equal(was.Print, d.Print):
+	case d.changed:
 		s.changes.Changed = append(s.changes.Changed, d.Rel)
 	}
 	return s.list.add(&d.Input, d.line)
 }
 
-// describe returns an input for a listed object, of which the earlier list may have the line. If
-// the object is certainly not data, it returns the reason.
-func (s *search) describe(ctx context.Context, e storage.Object, line []byte) (d described, why string, err error) {
-	if line != nil {
-		was, err := s.old.file().input(line)
-		if err != nil {
+// describe returns an input for a listed object. If it is certainly not data, it returns the reason.
+func (s *search) describe(ctx context.Context, _ int, e storage.Object) (d described, why string, err error) {
+	var was Input
+	now, root, err := s.opts.Rebase(e)
+	if err != nil {
+		return d, "", err
+	}
+	if d.was = s.known[e.Name]; d.was != nil && d.was.rel != now.Rel {
+		d.was = nil
+	}
+	if d.was != nil {
+		if was, err = s.old.file().input(d.was.line); err != nil {
 			return d, "", s.old.file().corrupt("the line of %s: %v", e.Name, err)
 		}
-		if d.was = &was; was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity && sameFormat(s.opts, &was) {
-			d.Input, err = describeAgain(s.opts, e, was)
-			if d.RootRel == was.RootRel && d.FoundIn() == was.FoundIn() && (d.Root == nil) == (was.Root == nil) && slices.Equal(d.Values, was.Values) {
-				d.line = line
+		if was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity && sameFormat(s.opts, &was) && was.RootRel == source.RootRelOf(now.Rel, e.Rel) && was.FoundIn() == root && (was.Root != nil) == e.Found {
+			parts, err := s.opts.PartsOf(e)
+			if err == nil && s.opts.Layout != nil {
+				d.Values, err = s.opts.ValuesOf(e.Name, parts)
 			}
-			return d, "", err
+			if err != nil {
+				return d, "", err
+			}
+			same := func(a, b dataset.PartitionValue) bool {
+				return a.Name == b.Name && a.Text == b.Text && a.Null == b.Null
+			}
+			if slices.EqualFunc(d.Values, was.Values, same) { // their types may be others
+				was.Values = d.Values
+				d.Input, d.line = was, d.was.line
+				return d, "", nil
+			}
 		}
 	}
 	f, why, err := s.opts.OpenFound(ctx, e)
@@ -171,6 +198,7 @@ func (s *search) describe(ctx context.Context, e storage.Object, line []byte) (d
 		return d, why, err
 	}
 	d.Input, err = describedOf(f)
+	d.changed = was.Size != d.Size || !bytes.Equal(was.Print, d.Print)
 	return d, "", errors.Join(err, f.Close())
 }
 
@@ -180,106 +208,20 @@ func sameFormat(o *source.Opening, old *Input) bool {
 	return !source.IsText(old.Format) || o.Text && o.TextFormat == "" && o.Encoding == "" && o.Delimiter == 0 && !o.NoHeader
 }
 
-// describeAgain returns what was known of a file that has not changed, as it would be listed
-// now.
-func describeAgain(o *source.Opening, e storage.Object, in Input) (Input, error) {
-	listed := e.Rel
-	e, root, err := o.Rebase(e)
-	if err != nil {
-		return in, err
-	}
-	in.Rel, in.Root, in.RootRel, in.Values = e.Rel, nil, source.RootRelOf(e.Rel, listed), nil
-	if e.Found {
-		in.Root = &root
-	}
-	parts, err := o.PartsOf(e)
-	if err != nil || o.Layout == nil {
-		return in, err
-	}
-	in.Values, err = o.ValuesOf(in.Name, parts)
-	return in, err
-}
-
-// earlier reads the lines of an earlier list beside objects, both in ascending order of Rel.
-type earlier struct {
-	s     *search
-	next  func() (earlierLine, error, bool)
-	stop  func()
-	ahead *earlierLine  // nil: there are no more
-	like  []earlierLine // with the Rel of the last object, and no object yet
-}
-
-// earlierLine is the line of an input.
-type earlierLine struct {
-	name, rel string
-	line      []byte
-}
-
-func (s *search) earlier(ctx context.Context) *earlier {
-	e := &earlier{s: s, ahead: new(earlierLine)}
-	e.next, e.stop = iter.Pull2(s.old.namedLines(ctx))
-	return e
-}
-
-// namedLines yields the lines of all inputs.
-func (in *List) namedLines(ctx context.Context) iter.Seq2[earlierLine, error] {
-	return func(yield func(earlierLine, error) bool) {
+// named yields the lines of all inputs.
+func (in *List) named(ctx context.Context) iter.Seq2[*earlier, error] {
+	return func(yield func(*earlier, error) bool) {
 		for x, err := range in.texts(ctx) {
 			if err != nil {
-				yield(earlierLine{}, err)
+				yield(nil, err)
 				return
 			}
 			for line := range bytes.Lines(bytes.Clone(x.text)) {
-				l := earlierLine{line: line}
-				if l.name, l.rel, err = in.file().namesOf(line); !yield(l, err) || err != nil {
+				name, rel, err := in.file().namesOf(line)
+				if !yield(&earlier{name: name, rel: rel, line: line}, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
-}
-
-// upTo reads the lines before those of a Rel, whose inputs are gone, and those of it.
-func (e *earlier) upTo(rel string, all bool) error {
-	if len(e.like) > 0 && (all || e.like[0].rel < rel) {
-		for _, l := range e.like {
-			e.s.changes.Gone = append(e.s.changes.Gone, l.rel)
-		}
-		e.like = nil
-	}
-	for e.ahead != nil && (all || e.ahead.rel <= rel) {
-		switch {
-		case e.ahead.line == nil: // the first call
-		case e.ahead.rel == rel && !all:
-			e.like = append(e.like, *e.ahead)
-		default:
-			e.s.changes.Gone = append(e.s.changes.Gone, e.ahead.rel)
-		}
-		l, err, ok := e.next()
-		if err != nil {
-			return err
-		}
-		if e.ahead = &l; !ok {
-			e.ahead = nil
-		}
-	}
-	return nil
-}
-
-// line returns the line of an object; nil: it has none.
-func (e *earlier) line(o storage.Object) ([]byte, error) {
-	now, _, err := e.s.opts.Rebase(o)
-	if err == nil {
-		err = e.upTo(now.Rel, false)
-	}
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(e.like, func(l earlierLine) bool { return l.name == o.Name })
-	if i < 0 {
-		return nil, nil
-	}
-	line := e.like[i].line
-	e.like = slices.Delete(e.like, i, i+1)
-	return line, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -717,5 +718,100 @@ func TestInputsAlike(t *testing.T) {
 	}
 	if alike < 200 || alike > 1800 {
 		t.Errorf("%d of 2000 are alike", alike)
+	}
+}
+
+// Whatever changes, an update is a new list, and says what changed.
+func TestUpdatesAreNewLists(t *testing.T) {
+	ctx := t.Context()
+	rng := rand.New(rand.NewPCG(11, 12))
+	mem := sourcetest.Checked(t)
+	for range cases.Count(4, 12, 40) {
+		root := t.TempDir()
+		content := map[string]int{} // by path below root
+		put := func(name string, n int) {
+			content[name] = n
+			rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(1+n%50, func(k int) int64 { return int64(1000*n + k) })})
+			os.Remove(filepath.Join(root, name))
+			sourcetest.Write(t, filepath.Join(root, name), 8, rec)
+			rec.Release()
+		}
+		random := func() string {
+			hour := []string{"7", "8", "9", "08", "x"}[rng.IntN(3+rng.IntN(3))]
+			return fmt.Sprintf("%c/h=%s/%d.parquet", "ab"[rng.IntN(2)], hour, rng.IntN(200))
+		}
+		for range 1 + rng.IntN(600) {
+			put(random(), rng.IntN(1000))
+		}
+		names := [][]string{{root}, {root + "/a", root + "/b"}, {root + "/*/*"}, {root + "/b", root + "/a/"}, {root + "/b/*/*.parquet", root + "/a"}}[rng.IntN(5)]
+		opts := source.Opening{AllowEmpty: true, OpenOptions: source.OpenOptions{Base: []string{"", root}[rng.IntN(2)]}}
+		old, err := Find(ctx, names, opts, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := maps.Clone(content)
+		for _, name := range slices.Sorted(maps.Keys(content)) {
+			switch rng.IntN(12) {
+			case 0:
+				put(name, content[name]+1)
+			case 1:
+				os.Remove(filepath.Join(root, name))
+				delete(content, name)
+			case 2:
+				to := random()
+				if _, there := content[to]; !there {
+					put(to, content[name])
+				}
+			}
+		}
+		if rng.IntN(3) == 0 { // another base: each file is opened again
+			opts.Base = []string{"", root}[rng.IntN(2)]
+		}
+		now, err := Find(ctx, names, opts, old)
+		fresh, again := Find(ctx, names, opts, nil)
+		if err := errors.Join(err, again); err != nil {
+			t.Fatal(err)
+		}
+		bytesOf := func(l *List) string {
+			b := make([]byte, l.file().size)
+			if err := readAll(l.file().r, b, 0); err != nil {
+				t.Fatal(err)
+			}
+			return string(b)
+		}
+		sourcetest.Equal(t, fmt.Sprint("an update of ", names), bytesOf(now) == bytesOf(fresh), true)
+		relsOf := func(l *List) (names []string) {
+			for in, err := range l.Each(ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, in.Rel+" "+in.Name)
+			}
+			return names
+		}
+		var added, changed, gone []string
+		before, after := relsOf(old), relsOf(now)
+		for _, n := range after {
+			rel, name, _ := strings.Cut(n, " ")
+			below := strings.TrimPrefix(name, root+"/")
+			switch {
+			case !slices.Contains(before, n):
+				added = append(added, rel)
+			case was[below] != content[below]:
+				changed = append(changed, rel)
+			}
+		}
+		for _, n := range before {
+			if !slices.Contains(after, n) {
+				rel, _, _ := strings.Cut(n, " ")
+				gone = append(gone, rel)
+			}
+		}
+		sourcetest.Equal(t, "what changed", fmt.Sprint(now.Changes), fmt.Sprint(Changes{added, changed, gone}))
+		for _, l := range []*List{old, now, fresh} {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

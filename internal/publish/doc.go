@@ -42,6 +42,10 @@
 // its part dropped. Two attempts at one run have one key, and the state lists the keys of its last
 // runs: the slower one finds that it is done.
 //
+// The plan of a run over a list refers to it by its digest, so that no worker reads it all. What a
+// killed run of another list would have done is not known then: its plan stays until one of its
+// parts, or the run itself, shows that it is outdated.
+//
 // Parts that were written beside other directories know nothing of the state: they add to it, and
 // replace outputs only with Force. Of copied files the bytes are compared.
 //

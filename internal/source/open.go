@@ -109,9 +109,9 @@ func (o *Opening) Listing(ctx context.Context, names []string) (l inputs, err er
 }
 
 // Each calls begin, and then yield with the objects that Listing returns, in ascending order of the
-// Rels that inputs have. of is the index of their name. If there are several names, patterns or
+// Rels that inputs have. of is the index of their name, rel that Rel. If there are several names, patterns or
 // links, it keeps all of them in memory. It may begin again.
-func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield func(of int, e storage.Object) error) error {
+func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield func(of int, rel string, e storage.Object) error) error {
 	if len(names) == 1 && names[0] != "-" && !glob.Is(names[0]) && o.Condition == nil {
 		begin()
 		if err := o.stream(ctx, names, yield); !errors.Is(err, errUnordered) {
@@ -140,7 +140,7 @@ func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield 
 	}
 	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(a.rel, b.rel) })
 	for _, e := range all {
-		if err := yield(e.of, *e.Object); err != nil {
+		if err := yield(e.of, e.rel, *e.Object); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield 
 var errUnordered = errors.New("objects that are to be sorted")
 
 // stream is Each of one directory. Of each of its directories it keeps one object.
-func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, e storage.Object) error) error {
+func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, rel string, e storage.Object) error) error {
 	var some []storage.Object
 	var none error // all objects are left out
 	last, kept, used := "", false, make([]bool, len(o.exclude))
@@ -172,7 +172,7 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 			some = append(some, e)
 		}
 		last, kept = now.Rel, true
-		return cmp.Or(err, yield(0, e))
+		return cmp.Or(err, yield(0, now.Rel, e))
 	})
 	switch {
 	case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
