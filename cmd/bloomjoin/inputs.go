@@ -203,7 +203,7 @@ func hiveNames(columns []arrow.Field) (names []string) {
 
 // since adds what an update has found.
 func (r *inputsReport) since(found *inputs.List) {
-	c := &found.Changes
+	c := found.Changes()
 	kept := r.Inputs - len(c.New) - len(c.Changed)
 	r.Kept = &kept
 	r.New, r.Changed, r.Gone = each.Slice(c.New, publish.EscapeName), each.Slice(c.Changed, publish.EscapeName), each.Slice(c.Gone, publish.EscapeName)

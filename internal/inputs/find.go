@@ -53,13 +53,16 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 	if err != nil {
 		return nil, errors.Join(err, s.list.close())
 	}
-	in.Changes = s.changes
+	in.changes = s.changes
 	return in, nil
 }
 
 // Changes are the Rels of inputs that are new, that have changed, or that are gone since an earlier
 // list.
 type Changes struct{ New, Changed, Gone []string }
+
+// Changes returns what has changed since the earlier list with which Find has made this one.
+func (in *List) Changes() *Changes { return &in.changes }
 
 // search makes a list of the objects that were found.
 type search struct {

@@ -444,8 +444,8 @@ func TestInputsUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, gone := l.Changes.Changed, l.Changes.Gone
-	sourcetest.Equal(t, "new", l.Changes.New, []string{"dt=2024-05-31/new.parquet"})
+	changed, gone := l.Changes().Changed, l.Changes().Gone
+	sourcetest.Equal(t, "new", l.Changes().New, []string{"dt=2024-05-31/new.parquet"})
 	sourcetest.Equal(t, "inputs", l.Len(), 12)
 	sourcetest.Equal(t, "changed and gone", len(changed)*10+len(gone), 11)
 	sourcetest.Equal(t, "opened", int(counting.n.Load()), 2)
@@ -807,7 +807,7 @@ func TestUpdatesAreNewLists(t *testing.T) {
 				gone = append(gone, rel)
 			}
 		}
-		sourcetest.Equal(t, "what changed", fmt.Sprint(now.Changes), fmt.Sprint(Changes{added, changed, gone}))
+		sourcetest.Equal(t, "what changed", fmt.Sprint(*now.Changes()), fmt.Sprint(Changes{added, changed, gone}))
 		for _, l := range []*List{old, now, fresh} {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)

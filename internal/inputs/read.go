@@ -38,7 +38,7 @@ type List struct {
 	only []bool // the inputs that it has; nil: all
 	how  source.Opening
 
-	Changes Changes // since an earlier list, by Find
+	changes Changes
 }
 
 // With returns the inputs with the options for [List.Opened]. Options that select files or
