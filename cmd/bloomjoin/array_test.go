@@ -84,9 +84,9 @@ func (o inBucket) remove(rel string) {
 
 func (o inBucket) files() map[string]string {
 	all := map[string]string{}
-	for _, key := range o.Keys(o.T) {
+	for key, b := range o.All(o.T) {
 		if !isInput(key) {
-			all[key] = string(o.Gateway.Get(o.T, key))
+			all[key] = string(b)
 		}
 	}
 	return all

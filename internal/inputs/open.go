@@ -97,6 +97,9 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 		return nil, err
 	}
 	if err := f.Begin(ctx, partsOfValues(of.Values), opts); err != nil {
+		if errors.Is(err, storage.ErrChanged) {
+			err = in.changed(of, "it was removed or written again", nil)
+		}
 		return nil, errors.Join(err, f.Reader().Close())
 	}
 	err = in.sameContent(f, of)
@@ -113,6 +116,9 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 // bytes opens the source of a file, whose table is not read yet.
 func (in *List) bytes(ctx context.Context, of *Input, opts *source.Opening) (*source.File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
+	if of.stored() { // so that it is opened without a request
+		e.Size, e.ModTime, e.Identity = of.Size, of.ModTime, of.Identity
+	}
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, in.changed(of, "it is there no longer", err)
@@ -149,9 +155,15 @@ func (in *List) Differ(ctx context.Context, some []Input, opts source.Opening, t
 	return why, work.Wait()
 }
 
+// stored reports whether the input is in an object store.
+func (in *Input) stored() bool {
+	_, local, _ := address.FilePath(in.Name)
+	return address.IsURL(in.Name) && !local
+}
+
 // differs is Differ of one file.
 func (in *List) differs(ctx context.Context, of *Input, opts source.Opening, timed bool) error {
-	if _, local, _ := address.FilePath(of.Name); address.IsURL(of.Name) && !local {
+	if of.stored() {
 		got, err := opts.Store.Stat(ctx, of.Name)
 		if err == nil && (got.Size != of.Size || of.Identity == "" || got.Identity != of.Identity) {
 			err = in.changed(of, "it was written again", nil)

@@ -12,7 +12,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -118,6 +117,19 @@ func (g *Gateway) Get(t testing.TB, key string) []byte {
 	return g.do(t, http.MethodGet, key, nil, nil)
 }
 
+// All reads all objects. It leaves out those that are removed meanwhile, by a late request of a
+// process that was killed.
+func (g *Gateway) All(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, key := range g.Keys(t) {
+		if b, status := g.send(t, http.MethodGet, key, nil, nil); status != http.StatusNotFound {
+			all[key] = b
+		}
+	}
+	return all
+}
+
 // Remove deletes an object, like Put.
 func (g *Gateway) Remove(t testing.TB, key string) {
 	t.Helper()
@@ -145,9 +157,19 @@ func texts(xml []byte, element string) (all []string) {
 	return all
 }
 
-// do sends a signed request to the server, past the proxy's faults, and returns
-// the body of the answer.
+// do is send. The answer must not be a refusal.
 func (g *Gateway) do(t testing.TB, method, key string, query url.Values, body []byte) []byte {
+	t.Helper()
+	b, status := g.send(t, method, key, query, body)
+	if status/100 != 2 {
+		t.Fatalf("%s %s: %d\n%s", method, key, status, b)
+	}
+	return b
+}
+
+// send sends a signed request to the server, past the proxy's faults, and returns
+// the body of the answer.
+func (g *Gateway) send(t testing.TB, method, key string, query url.Values, body []byte) (b []byte, status int) {
 	t.Helper()
 	u := &url.URL{Scheme: "http", Host: strings.TrimPrefix(g.URL, "http://"), Path: strings.TrimSuffix("/"+g.Bucket+"/"+key, "/"), RawQuery: query.Encode()}
 	u.RawPath = strings.ReplaceAll(u.EscapedPath(), "=", "%3D") // signatures cover it so
@@ -161,14 +183,10 @@ func (g *Gateway) do(t testing.TB, method, key string, query url.Values, body []
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode/100 != 2 {
-		err = errors.New(resp.Status)
+	if b, err = io.ReadAll(resp.Body); err != nil {
+		t.Fatalf("%s %s: %v", method, u, err)
 	}
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", method, u, err, b)
-	}
-	return b
+	return b, resp.StatusCode
 }
 
 // sign adds the signature of AWS, version 4.
