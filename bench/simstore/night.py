@@ -1,12 +1,12 @@
 """Runs the stages of a night with the real command against simstore, and prints what each took.
 
-    python3 night.py BLOOMJOIN SIMSTORE BENCH DIR [STAGE...]
+    python3 night.py BLOOMJOIN SIMSTORE BENCH DIR [-objects N] [STAGE...]
 
-The night: a log of 50 TB in 400,000 objects of 125 MB, 1,000 workers. Here objects have a tenth of
-the bytes, and the network a tenth of the speed, so requests and waits are those of the whole.
-Stages: list (all 400,000), update, worker (one of 1,000, which reads 400), and commit (20,000
-outputs of tiny objects, written by ten workers one after the other; the last one is told not to
-commit, and `commit` is timed alone).
+The night: a log of 50 TB in 400,000 objects of 125 MB, of which each of 1,000 workers reads 400.
+Here objects have a tenth of the bytes, and the network a tenth of the speed, so requests and waits
+are those of the whole; with -objects 40000, there are a hundred workers. Stages: list (all
+objects), update, worker (two of them), and commit (20,000 outputs of tiny objects, which ten
+workers write one after the other).
 """
 
 import json
@@ -17,8 +17,11 @@ import sys
 import time
 import urllib.request
 
-BLOOMJOIN, SIMSTORE, BENCH, DIR = sys.argv[1:5]
-STAGES = sys.argv[5:] or ["list", "update", "worker", "commit"]
+BLOOMJOIN, SIMSTORE, BENCH, DIR, *STAGES = sys.argv[1:]
+OBJECTS = 400_000
+if STAGES[:1] == ["-objects"]:
+    OBJECTS, STAGES = int(STAGES[1]), STAGES[2:]
+STAGES = STAGES or ["list", "update", "worker", "commit"]
 SETTINGS = ["-rate", "9e6", "-nic", "125e6"]
 PORT = 7072
 ENV = dict(os.environ, AWS_ACCESS_KEY_ID="any", AWS_SECRET_ACCESS_KEY="any", AWS_REGION="us-east-1", AWS_ENDPOINT_URL=f"http://127.0.0.1:{PORT}", AWS_EC2_METADATA_DISABLED="true")
@@ -80,14 +83,14 @@ def main():
     ids = generate("ids", kind="ids", rows=10_000_000, members=1_000_000, plain=True)
     lake, log = "s3://lake/", ["--key", "user_id", "--filter", "s3://lake/users.bjf", "--files-from", "s3://lake/inputs.jsonl"]
     if {"list", "update", "worker"} & set(STAGES):
-        with Server(400_000, part, *SETTINGS) as server:
+        with Server(OBJECTS, part, *SETTINGS) as server:
             stage("list", server, "inputs", "-o", lake + "inputs.jsonl", lake + "logs/")
             if "update" in STAGES:
                 stage("update, nothing new", server, "inputs", "--update", lake + "inputs.jsonl", "-o", lake + "inputs.jsonl", lake + "logs/")
             if "worker" in STAGES:
                 stage("build", server, "build", "--key", "user_id", "-o", lake + "users.bjf", ids)
                 for i in (0, 3):
-                    stage(f"worker {i} of 1,000", server, "scan", *log, "--shard", f"{i}/1000", "--no-commit", "-o", lake + "out/")
+                    stage(f"worker {i}", server, "scan", *log, "--shard", f"{i}/{OBJECTS // 400}", "--no-commit", "-o", lake + "out/")
     if "commit" in STAGES:
         with Server(20_000, tiny, *SETTINGS) as server:
             stage("list of 20,000", server, "inputs", "-o", lake + "inputs.jsonl", lake + "logs/")
