@@ -721,6 +721,26 @@ func TestInputsAlike(t *testing.T) {
 	}
 }
 
+// A directory is listed without keeping its files, and says what else listings say.
+func TestInputsNotes(t *testing.T) {
+	dir, _ := listed(t, 20)
+	for _, link := range []func(string, string) error{os.Symlink, os.Link} {
+		names, _ := filepath.Glob(dir + "/dt=*/*.parquet")
+		to := filepath.Join(filepath.Dir(names[0]), "z.parquet")
+		os.Remove(to)
+		sourcetest.Equal(t, "a link", link(names[0], to), error(nil))
+		var notes, same []string
+		l, err := Find(t.Context(), []string{dir}, source.Opening{Note: func(n fault.Text) { notes = append(notes, fmt.Sprint(n)) }}, nil)
+		files := openFiles(t, source.Opening{Note: func(n fault.Text) { same = append(same, fmt.Sprint(n)) }}, dir)
+		sourcetest.Equal(t, "files", errors.Join(err, l.Close()) == nil && l.Len() == len(files), true)
+		sourcetest.Equal(t, "notes", fmt.Sprint(len(notes), notes), fmt.Sprint(1, same))
+	}
+	opts := source.Opening{OpenOptions: source.OpenOptions{Include: []string{"none*"}}}
+	_, err := Find(t.Context(), []string{dir}, opts, nil)
+	_, other := source.Open(t.Context(), []string{dir}, opts)
+	sourcetest.Equal(t, "the error", fmt.Sprint(err), fmt.Sprint(other))
+}
+
 // Whatever changes, an update is a new list, and says what changed.
 func TestUpdatesAreNewLists(t *testing.T) {
 	ctx := t.Context()
@@ -743,8 +763,8 @@ func TestUpdatesAreNewLists(t *testing.T) {
 		for range 1 + rng.IntN(600) {
 			put(random(), rng.IntN(1000))
 		}
-		names := [][]string{{root}, {root + "/a", root + "/b"}, {root + "/*/*"}, {root + "/b", root + "/a/"}, {root + "/b/*/*.parquet", root + "/a"}}[rng.IntN(5)]
-		opts := source.Opening{AllowEmpty: true, OpenOptions: source.OpenOptions{Base: []string{"", root}[rng.IntN(2)]}}
+		names := [][]string{{root}, {root + "/a", root + "/b"}, {root + "/*/*"}, {root + "/b", root + "/a/"}, {root + "/b/*/*.parquet", root + "/a"}, {root, root + "/a"}}[rng.IntN(6)]
+		opts := source.Opening{AllowEmpty: true, Repeated: rng.IntN(2) == 0, OpenOptions: source.OpenOptions{Base: []string{"", root}[rng.IntN(2)]}}
 		old, err := Find(ctx, names, opts, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -801,7 +821,7 @@ func TestUpdatesAreNewLists(t *testing.T) {
 				changed = append(changed, rel)
 			}
 		}
-		for _, n := range before {
+		for _, n := range slices.Compact(before) { // a file that was there twice is gone once
 			if !slices.Contains(after, n) {
 				rel, _, _ := strings.Cut(n, " ")
 				gone = append(gone, rel)
