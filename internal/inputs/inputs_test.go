@@ -345,6 +345,13 @@ func TestInputsContradict(t *testing.T) {
 		{`"groups":2`, `"groups":1`},
 		{`{"bytes":`, `{"bytes":1`},
 		{`{"bytes":`, `{"bytes":-`},
+		{`["2024-05-02"]`, `["2024-05-03"]`}, // of the first input, which has another day beside it
+		{`,"of":["2024-05-02"]`, `,"of":["2024-05-03"]`},
+		{`"largest":`, `"largest":9`},
+		{`"largest":`, `"largest":0,"was":`},
+		{`"digest":"`, `"digest":"` + strings.Repeat("0", 64) + `","was":"`},
+		{`"found":true`, `"found":false`},
+		{`"first":0`, `"first":1`},
 		{`"inputs":9`, `"inputs":8`},
 		{`"inputs":9`, `"inputs":300`},
 		{`"inputs":9`, `"inputs":-9`},

@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -277,6 +278,9 @@ func (l *inputFile) lines(k int, b []byte) ([]Input, error) {
 		groups += int64(len(in.Groups))
 		for _, w := range in.weights(nil) {
 			weight = min(weight+uint64(w), source.MaxWeight)
+			if uint64(w) > l.header.Largest {
+				return nil, l.corrupt("input %d is larger than its first line says", first+i)
+			}
 		}
 		if i > 0 && in.Rel < inputs[i-1].Rel {
 			return nil, l.corrupt("input %d is not in order", first+i)
@@ -397,12 +401,27 @@ func (in *List) Each(ctx context.Context) iter.Seq2[Input, error] {
 	}
 }
 
-// Check reads the whole list, and returns an error if it is damaged.
-func (in *List) Check(ctx context.Context) error {
-	for _, err := range in.Each(ctx) {
-		if err != nil {
+// Check reads the whole list, and returns an error if it is damaged, or contradicts its inputs.
+func (in *List) Check(ctx context.Context) (err error) {
+	l := in.file()
+	if l == noInputs {
+		return nil
+	}
+	again := newInputList(in.Arguments(), &source.Opening{Layout: in.layout()})
+	defer func() { err = errors.Join(err, again.close()) }()
+	for one, err := range (&List{list: l}).Each(ctx) {
+		if err := cmp.Or(err, again.add(&one, nil)); err != nil {
 			return err
 		}
+	}
+	made, err := again.open(nil)
+	if err != nil {
+		return err
+	}
+	want, got := made.list.header, l.header
+	want.Base, want.LeftOut, got.Arguments = got.Base, got.LeftOut, want.Arguments
+	if !reflect.DeepEqual(got, want) || l.pointer.sums[0] != made.list.pointer.sums[0] || l.pointer.sums[1] != made.list.pointer.sums[1] {
+		return l.corrupt("its inputs contradict its first line, row groups or values")
 	}
 	for _, err := range in.weighed() {
 		if err != nil {
@@ -412,7 +431,7 @@ func (in *List) Check(ctx context.Context) error {
 	if len(in.file().hive) == 0 {
 		return nil
 	}
-	_, err := in.mayHold(func([]hive.Part) bool { return true })
+	_, err = in.mayHold(func([]hive.Part) bool { return true })
 	return err
 }
 
