@@ -748,6 +748,56 @@ func TestInputsNotes(t *testing.T) {
 	sourcetest.Equal(t, "the error", fmt.Sprint(err), fmt.Sprint(other))
 }
 
+// lazy opens objects of known identities without a request, as stores do.
+type lazy struct{ storage.Storage }
+
+func (l lazy) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	if o.Identity == "" {
+		return l.Storage.Open(ctx, o)
+	}
+	return lazyReader{o, l.Storage}, nil
+}
+
+type lazyReader struct {
+	object storage.Object
+	of     storage.Storage
+}
+
+func (r lazyReader) Object() storage.Object { return r.object }
+func (r lazyReader) Close() error           { return nil }
+func (r lazyReader) ReadAt(b []byte, at int64) (int, error) {
+	if src, err := r.of.Open(context.Background(), r.object); err != nil {
+		return 0, err
+	} else {
+		return src.ReadAt(b, at)
+	}
+}
+
+// An object that has changed is noticed, also one that was empty, of which nothing is read.
+func TestStoredInputsChanged(t *testing.T) {
+	for _, was := range []string{"", "1\n"} {
+		m := teststore.NewMemory()
+		m.Put("s3://bucket/a.txt", []byte(was))
+		opts := source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: lazy{m}}}
+		l, err := Find(t.Context(), []string{"s3://bucket/a.txt"}, opts, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func() error {
+			pieces, err := l.Share(t.Context(), dataset.Shard{})
+			if err != nil {
+				return err
+			}
+			files, _, err := l.Open(t.Context(), pieces, opts)
+			return errors.Join(err, source.Close(files))
+		}
+		sourcetest.Equal(t, "unchanged", read(), error(nil))
+		m.Put("s3://bucket/a.txt", []byte("2\n"))
+		sourcetest.Says(t, fmt.Sprintf("%q has changed", was), read(), ErrOutdated, "list the inputs again")
+		sourcetest.Equal(t, "closed", l.Close(), error(nil))
+	}
+}
+
 // Whatever changes, an update is a new list, and says what changed.
 func TestUpdatesAreNewLists(t *testing.T) {
 	ctx := t.Context()
