@@ -153,10 +153,10 @@ var errUnordered = errors.New("objects that are to be sorted")
 // stream is Each of one directory. Of each of its directories it keeps one object.
 func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, rel string, e storage.Object) error) error {
 	var some []storage.Object
-	last, any, used := "", false, make([]bool, len(o.exclude))
+	last, found, used := "", false, make([]bool, len(o.exclude))
 	stamps := map[stamp]bool{} // of local files, which may be hard links
 	manifests, err := listing.Each(hive.Looking(ctx, false), o.Store, names[0], func(e storage.Object) error {
-		any = true
+		found = true
 		list, _ := o.chooseOf(names[0], []storage.Object{e}, used)
 		k := stamp{e.Size, e.ModTime.UnixNano()}
 		switch {
@@ -182,7 +182,7 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 		err = nil
 	case err != nil && !errors.Is(err, storage.ErrNoFiles):
 		return err
-	case any && some == nil && !o.AllowEmpty:
+	case found && some == nil && !o.AllowEmpty:
 		return errUnordered // its error names several
 	}
 	lists := [][]storage.Object{some}
