@@ -30,7 +30,7 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 	if err := opts.Fill(); err != nil {
 		return nil, err
 	}
-	s := search{opts: &opts, old: old, known: map[string]*earlier{}}
+	s := search{opts: &opts, old: old, known: map[[2]string]*earlier{}}
 	defer func() { err = errors.Join(err, s.objects.Close()) }()
 	var w *gob.Encoder
 	err = opts.Each(ctx, names, func() {
@@ -71,7 +71,7 @@ type search struct {
 	all     []source.Found
 	list    *inputList
 	old     *List
-	known   map[string]*earlier // by Name: lines of old with Rels as the objects that are described
+	known   map[[2]string]*earlier // by Name and Rel: lines of old with Rels as the objects that are described
 	changes Changes
 }
 
@@ -124,7 +124,7 @@ func (s *search) run(ctx context.Context) error {
 		}
 		for old && (ahead == nil || !more || ahead.rel <= some[len(some)-1].Rel) {
 			if ahead != nil {
-				s.known[ahead.name] = ahead
+				s.known[[2]string{ahead.name, ahead.rel}] = ahead
 			}
 			var err error
 			if ahead, err, old = next(); err != nil {
@@ -135,11 +135,11 @@ func (s *search) run(ctx context.Context) error {
 		if _, err := finding.Open(ctx, entries, func(i int) int { return some[i].Of }); err != nil {
 			return err
 		}
-		for name, e := range s.known {
+		for key, e := range s.known {
 			if more && e.rel >= some[len(some)-1].Rel {
 				continue
 			}
-			if delete(s.known, name); !e.kept {
+			if delete(s.known, key); !e.kept {
 				s.changes.Gone = append(s.changes.Gone, e.rel)
 			}
 		}
@@ -171,10 +171,7 @@ func (s *search) describe(ctx context.Context, _ int, e storage.Object) (d descr
 	if err != nil {
 		return d, "", err
 	}
-	if d.was = s.known[e.Name]; d.was != nil && d.was.rel != now.Rel {
-		d.was = nil
-	}
-	if d.was != nil {
+	if d.was = s.known[[2]string{e.Name, now.Rel}]; d.was != nil {
 		if was, err = s.old.file().input(d.was.line); err != nil {
 			return d, "", s.old.file().corrupt("the line of %s: %v", e.Name, err)
 		}

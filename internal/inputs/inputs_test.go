@@ -345,6 +345,13 @@ func TestInputsContradict(t *testing.T) {
 		{`"groups":2`, `"groups":1`},
 		{`{"bytes":`, `{"bytes":1`},
 		{`{"bytes":`, `{"bytes":-`},
+		{`["2024-05-02"]`, `["2024-05-03"]`}, // of the first input, which has another day beside it
+		{`,"of":["2024-05-02"]`, `,"of":["2024-05-03"]`},
+		{`"largest":`, `"largest":9`},
+		{`"largest":`, `"largest":0,"was":`},
+		{`"digest":"`, `"digest":"` + strings.Repeat("0", 64) + `","was":"`},
+		{`"found":true`, `"found":false`},
+		{`"first":0`, `"first":1`},
 		{`"inputs":9`, `"inputs":8`},
 		{`"inputs":9`, `"inputs":300`},
 		{`"inputs":9`, `"inputs":-9`},
@@ -721,6 +728,76 @@ func TestInputsAlike(t *testing.T) {
 	}
 }
 
+// A directory is listed without keeping its files, and says what else listings say.
+func TestInputsNotes(t *testing.T) {
+	dir, _ := listed(t, 20)
+	for _, link := range []func(string, string) error{os.Symlink, os.Link} {
+		names, _ := filepath.Glob(dir + "/dt=*/*.parquet")
+		to := filepath.Join(filepath.Dir(names[0]), "z.parquet")
+		os.Remove(to)
+		sourcetest.Equal(t, "a link", link(names[0], to), error(nil))
+		var notes, same []string
+		l, err := Find(t.Context(), []string{dir}, source.Opening{Note: func(n fault.Text) { notes = append(notes, fmt.Sprint(n)) }}, nil)
+		files := openFiles(t, source.Opening{Note: func(n fault.Text) { same = append(same, fmt.Sprint(n)) }}, dir)
+		sourcetest.Equal(t, "files", errors.Join(err, l.Close()) == nil && l.Len() == len(files), true)
+		sourcetest.Equal(t, "notes", fmt.Sprint(len(notes), notes), fmt.Sprint(1, same))
+	}
+	opts := source.Opening{OpenOptions: source.OpenOptions{Include: []string{"none*"}}}
+	_, err := Find(t.Context(), []string{dir}, opts, nil)
+	_, other := source.Open(t.Context(), []string{dir}, opts)
+	sourcetest.Equal(t, "the error", fmt.Sprint(err), fmt.Sprint(other))
+}
+
+// lazy opens objects of known identities without a request, as stores do.
+type lazy struct{ storage.Storage }
+
+func (l lazy) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	if o.Identity == "" {
+		return l.Storage.Open(ctx, o)
+	}
+	return lazyReader{o, l.Storage}, nil
+}
+
+type lazyReader struct {
+	object storage.Object
+	of     storage.Storage
+}
+
+func (r lazyReader) Object() storage.Object { return r.object }
+func (r lazyReader) Close() error           { return nil }
+func (r lazyReader) ReadAt(b []byte, at int64) (int, error) {
+	if src, err := r.of.Open(context.Background(), r.object); err != nil {
+		return 0, err
+	} else {
+		return src.ReadAt(b, at)
+	}
+}
+
+// An object that has changed is noticed, also one that was empty, of which nothing is read.
+func TestStoredInputsChanged(t *testing.T) {
+	for _, was := range []string{"", "1\n"} {
+		m := teststore.NewMemory()
+		m.Put("s3://bucket/a.txt", []byte(was))
+		opts := source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: lazy{m}}}
+		l, err := Find(t.Context(), []string{"s3://bucket/a.txt"}, opts, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func() error {
+			pieces, err := l.Share(t.Context(), dataset.Shard{})
+			if err != nil {
+				return err
+			}
+			files, _, err := l.Open(t.Context(), pieces, opts)
+			return errors.Join(err, source.Close(files))
+		}
+		sourcetest.Equal(t, "unchanged", read(), error(nil))
+		m.Put("s3://bucket/a.txt", []byte("2\n"))
+		sourcetest.Says(t, fmt.Sprintf("%q has changed", was), read(), ErrOutdated, "list the inputs again")
+		sourcetest.Equal(t, "closed", l.Close(), error(nil))
+	}
+}
+
 // Whatever changes, an update is a new list, and says what changed.
 func TestUpdatesAreNewLists(t *testing.T) {
 	ctx := t.Context()
@@ -743,8 +820,8 @@ func TestUpdatesAreNewLists(t *testing.T) {
 		for range 1 + rng.IntN(600) {
 			put(random(), rng.IntN(1000))
 		}
-		names := [][]string{{root}, {root + "/a", root + "/b"}, {root + "/*/*"}, {root + "/b", root + "/a/"}, {root + "/b/*/*.parquet", root + "/a"}}[rng.IntN(5)]
-		opts := source.Opening{AllowEmpty: true, OpenOptions: source.OpenOptions{Base: []string{"", root}[rng.IntN(2)]}}
+		names := [][]string{{root}, {root + "/a", root + "/b"}, {root + "/*/*"}, {root + "/b", root + "/a/"}, {root + "/b/*/*.parquet", root + "/a"}, {root, root + "/a"}}[rng.IntN(6)]
+		opts := source.Opening{AllowEmpty: true, Repeated: rng.IntN(2) == 0, OpenOptions: source.OpenOptions{Base: []string{"", root}[rng.IntN(2)]}}
 		old, err := Find(ctx, names, opts, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -801,7 +878,7 @@ func TestUpdatesAreNewLists(t *testing.T) {
 				changed = append(changed, rel)
 			}
 		}
-		for _, n := range before {
+		for _, n := range slices.Compact(before) { // a file that was there twice is gone once
 			if !slices.Contains(after, n) {
 				rel, _, _ := strings.Cut(n, " ")
 				gone = append(gone, rel)

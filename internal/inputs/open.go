@@ -116,7 +116,7 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 // bytes opens the source of a file, whose table is not read yet.
 func (in *List) bytes(ctx context.Context, of *Input, opts *source.Opening) (*source.File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
-	if of.stored() { // so that it is opened without a request
+	if of.stored() && of.Size > 0 { // so that it is opened without a request; what is empty is never asked for
 		e.Size, e.ModTime, e.Identity = of.Size, of.ModTime, of.Identity
 	}
 	src, err := opts.Store.Open(ctx, e)

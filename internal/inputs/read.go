@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -263,7 +264,7 @@ func (l *inputFile) text(ctx context.Context, k int) ([]byte, error) {
 func (l *inputFile) lines(k int, b []byte) ([]Input, error) {
 	x, first := &l.blocks[k], k*listBlock
 	inputs := make([]Input, 0, l.inputsOf(k))
-	groups, weight := int64(0), uint64(0)
+	groups, weight, largest := int64(0), uint64(0), uint64(0)
 	for i := range l.inputsOf(k) {
 		line, rest, err := l.line(b, first+i)
 		if err != nil {
@@ -276,14 +277,14 @@ func (l *inputFile) lines(k int, b []byte) ([]Input, error) {
 		in.number = first + i
 		groups += int64(len(in.Groups))
 		for _, w := range in.weights(nil) {
-			weight = min(weight+uint64(w), source.MaxWeight)
+			weight, largest = min(weight+uint64(w), source.MaxWeight), max(largest, uint64(w))
 		}
 		if i > 0 && in.Rel < inputs[i-1].Rel {
 			return nil, l.corrupt("input %d is not in order", first+i)
 		}
 		inputs, b = append(inputs, in), rest
 	}
-	if len(b) > 0 || groups != x.Groups || weight != x.Weight {
+	if len(b) > 0 || groups != x.Groups || weight != x.Weight || largest > l.header.Largest {
 		return nil, l.corrupt("inputs %d to %d contradict the index", first, first+len(inputs)-1)
 	}
 	return inputs, nil
@@ -397,23 +398,36 @@ func (in *List) Each(ctx context.Context) iter.Seq2[Input, error] {
 	}
 }
 
-// Check reads the whole list, and returns an error if it is damaged.
-func (in *List) Check(ctx context.Context) error {
-	for _, err := range in.Each(ctx) {
-		if err != nil {
-			return err
-		}
-	}
-	for _, err := range in.weighed() {
-		if err != nil {
-			return err
-		}
-	}
-	if len(in.file().hive) == 0 {
+// Check reads the whole list, and returns an error if it is damaged, or contradicts its inputs.
+func (in *List) Check(ctx context.Context) (err error) {
+	l := in.file()
+	if l == noInputs {
 		return nil
 	}
-	_, err := in.mayHold(func([]hive.Part) bool { return true })
-	return err
+	again := newInputList(in.Arguments(), &source.Opening{Layout: in.layout()})
+	defer faults.Join(&err, again.close)
+	for one, err := range (&List{list: l}).Each(ctx) {
+		if err := cmp.Or(err, again.add(&one, nil)); err != nil {
+			return err
+		}
+	}
+	made, err := again.open(nil)
+	if err != nil {
+		return err
+	}
+	want, got := made.list.header, l.header
+	want.Base, want.LeftOut, got.Arguments = got.Base, got.LeftOut, want.Arguments
+	if !reflect.DeepEqual(got, want) || l.pointer.sums[0] != made.list.pointer.sums[0] || l.pointer.sums[1] != made.list.pointer.sums[1] {
+		return l.corrupt("its inputs contradict its first line, row groups or values")
+	}
+	for i := range 1 + min(len(l.hive), 1) {
+		for _, err := range section[json.RawMessage](l, 1+i) {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // rels yields what Each yields, of each input only Rel. It parses no JSON where a line has

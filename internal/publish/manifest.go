@@ -123,7 +123,7 @@ type plan struct {
 	// Names are the inputs, if Task.All does not list them, see packNames. Other runs
 	// read them, to see whether they take the place of this one.
 	Names []byte `json:"names,omitempty"`
-	// List is, in place of Names, the digest of the list of inputs that has them.
+	// List is the digest of the list of inputs that has them. Then Names has one of them.
 	List string `json:"list,omitempty"`
 }
 

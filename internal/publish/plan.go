@@ -39,15 +39,15 @@ func (r *Run) plan() (p plan, err error) {
 	if !r.task.All {
 		return p, nil
 	}
-	if p.List = r.in.list(); p.List != "" {
-		return p, nil
-	}
+	p.List = r.in.list()
 	names := make([]string, 0, r.in.Len)
 	for name, err := range r.in.names() {
 		if err != nil {
 			return p, err
 		}
-		names = append(names, name)
+		if names = append(names, name); p.List != "" {
+			break // by one, runs of other lists see whether it is outdated
+		}
 	}
 	p.Names, err = packNames(names)
 	return p, err

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -169,6 +170,26 @@ func TestGivenUp(t *testing.T) {
 		if v, err := next.Verify(t.Context(), false); err != nil || !v.Complete {
 			t.Errorf("%+v, %v", v, err)
 		}
+	}
+}
+
+// TestOtherList: the plan of a run that was killed goes when one of a later list has done its inputs,
+// whether it is of a list or not.
+func TestOtherList(t *testing.T) {
+	for i := range 4 {
+		s := teststore.NewMemory()
+		left := 1
+		r := newRunner(mortal{s, &left}, map[string]string{"a": "1", "b": "22"})
+		r.listed, r.Of = i%2 == 0, 2
+		if _, _, _, err := r.do(t.Context()); !errors.Is(err, errKilled) || !strings.Contains(manifests(s), "plan-") {
+			t.Fatal(err, manifests(s))
+		}
+		next := newRunner(s, map[string]string{"a": "1", "b": "22", "c": "3"})
+		next.listed = i < 2
+		if _, _, _, err := next.do(t.Context()); err != nil {
+			t.Error(err)
+		}
+		equal(t, fmt.Sprint(i, ": manifests"), strings.Contains(manifests(s), "plan-"), false)
 	}
 }
 

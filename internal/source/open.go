@@ -153,16 +153,19 @@ var errUnordered = errors.New("objects that are to be sorted")
 // stream is Each of one directory. Of each of its directories it keeps one object.
 func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, rel string, e storage.Object) error) error {
 	var some []storage.Object
-	var none error // all objects are left out
-	last, kept, used := "", false, make([]bool, len(o.exclude))
+	last, found, used := "", false, make([]bool, len(o.exclude))
+	stamps := map[stamp]bool{} // of local files, which may be hard links
 	manifests, err := listing.Each(hive.Looking(ctx, false), o.Store, names[0], func(e storage.Object) error {
-		if e.Type != 0 {
+		found = true
+		list, _ := o.chooseOf(names[0], []storage.Object{e}, used)
+		k := stamp{e.Size, e.ModTime.UnixNano()}
+		switch {
+		case e.Type != 0 || stamps[k]:
 			return errUnordered
-		}
-		list, err := o.chooseOf(names[0], []storage.Object{e}, used)
-		if len(list) == 0 {
-			none = err
+		case len(list) == 0:
 			return nil
+		case !address.IsURL(e.Name):
+			stamps[k] = true
 		}
 		now, _, err := o.Rebase(e)
 		if err == nil && now.Rel < last {
@@ -171,7 +174,7 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 		if n := len(some); n == 0 || address.Parent(some[n-1].Name) != address.Parent(e.Name) || o.maybeNone(some[n-1]) != o.maybeNone(e) {
 			some = append(some, e)
 		}
-		last, kept = now.Rel, true
+		last = now.Rel
 		return cmp.Or(err, yield(0, now.Rel, e))
 	})
 	switch {
@@ -179,8 +182,8 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 		err = nil
 	case err != nil && !errors.Is(err, storage.ErrNoFiles):
 		return err
-	case !kept && none != nil:
-		return none
+	case found && some == nil && !o.AllowEmpty:
+		return errUnordered // its error names several
 	}
 	lists := [][]storage.Object{some}
 	o.noteUnused(names, lists, used)
