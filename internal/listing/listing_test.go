@@ -184,6 +184,26 @@ func TestListFollowsLinks(t *testing.T) {
 	if many, err := list(t.Context(), storage.Local(), dag); err != nil || len(many) != 20 || many[0].Rel != "d00/f.parquet" {
 		t.Errorf("%d files, %v; want 20", len(many), err)
 	}
+	// After a link, .. is the directory above the one that it leads to; after nothing, it is nothing.
+	put(t, filepath.Join(other, "near/c.parquet"), "")
+	put(t, filepath.Join(root, "near/d.parquet"), "")
+	if err := os.Symlink(filepath.Join(other, "deep"), filepath.Join(root, "to")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(root)
+	for name, want := range map[string]string{
+		"to/../near": "c.parquet", "to/../near/": "c.parquet", "to/../near/*": "c.parquet", "to/../n*/**": "near/c.parquet", root + "/to/../near": "c.parquet",
+		"near/../near/*": "d.parquet", "part/deep/../near/*": "c.parquet", "none/../near": "", "none/../near/*": "",
+	} {
+		list, err := list(t.Context(), storage.Local(), name)
+		rel := ""
+		if len(list) == 1 {
+			rel = list[0].Rel
+		}
+		if rel != want || want == "" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, %v; want %s", name, list, err, want)
+		}
+	}
 	broken := t.TempDir()
 	put(t, filepath.Join(broken, "a.parquet"), "")
 	if err := os.Symlink("nowhere", filepath.Join(broken, "b.parquet")); err != nil {
