@@ -81,7 +81,7 @@ func checkReport(name string, args []string, own *regexp.Regexp) error {
 
 // startReports writes the first event and metrics, and then these at intervals.
 func (c *Session) startReports(version, shard string) error {
-	c.event("start", slog.String("version", version), slog.String("args", address.Redact(strings.Join(c.args, " "))))
+	c.event("start", slog.String("version", version), slog.String("args", c.argsShown()))
 	if c.metrics == "" {
 		return nil
 	}
@@ -96,6 +96,22 @@ func (c *Session) startReports(version, shard string) error {
 		}
 	})
 	return nil
+}
+
+// argsShown returns the arguments without what may be a secret or a key.
+func (c *Session) argsShown() string {
+	shown := slices.Clone(c.args)
+	for i, a := range shown {
+		name, _, inline := strings.Cut(a, "=")
+		switch {
+		case name != "--value" && name != "--where" && (name != "--key" || c.verb != "find"):
+		case inline:
+			shown[i] = name + "=" + address.Redacted
+		case i+1 < len(shown):
+			shown[i+1] = address.Redacted
+		}
+	}
+	return address.Redact(strings.Join(shown, " "))
 }
 
 // endReports writes the last metrics and event. A run that succeeded has no failure.
@@ -165,6 +181,9 @@ func (c *Session) figures(report any) map[string]any {
 
 // writeMetrics replaces the file of --metrics.
 func (c *Session) writeMetrics(figures map[string]any) (err error) {
+	if err := checkReport(c.metrics, nil, ownReports["metrics"]); err != nil { // the output has replaced it
+		return err
+	}
 	w, err := storage.Local().Create(context.Background(), c.metrics, storage.CreateOptions{})
 	if err != nil {
 		return err
