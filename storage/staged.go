@@ -91,6 +91,11 @@ func (local) Discard(_ context.Context, name, token string) error {
 	return nil
 }
 
+// StagedBy reports whether a staged file may be of an owner.
+func (local) StagedBy(name, owner string) bool {
+	return strings.HasPrefix(name[strings.LastIndexAny(strings.TrimSuffix(name, stagedEnding), "-.")+1:], tagOf(owner))
+}
+
 // SweepStaged is Sweep, and removes an owner's staged files below a directory whose processes have
 // ended on this machine, unless kept, which is asked afterwards, has their token.
 func (l local) SweepStaged(ctx context.Context, dir, owner string, kept func() (map[string]bool, error)) error {
@@ -101,7 +106,7 @@ func (l local) SweepStaged(ctx context.Context, dir, owner string, kept func() (
 	_ = filepath.WalkDir(filepath.Clean(dir)+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && strings.HasSuffix(d.Name(), stagedEnding) {
 			hidden := "." + strings.TrimPrefix(strings.TrimSuffix(d.Name(), stagedEnding), stagedStart) + tmpEnding
-			if _, id, ok := ownerOf(hidden); ok && id.Gone() && strings.HasPrefix(hidden[strings.LastIndexByte(hidden, '-')+1:], tagOf(owner)) {
+			if _, id, ok := ownerOf(hidden); ok && id.Gone() && l.StagedBy(path, owner) {
 				left = append(left, path)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -26,6 +28,7 @@ type Left struct {
 }
 
 // Sweep lists what runs that are not committed have left, if all of a run is older, and removes it.
+// A run all of whose workers are done waits for its commit, and stays.
 // A process that is still at work on it fails.
 func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Left, error) {
 	all, err := d.left(ctx, older)
@@ -80,13 +83,24 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 	if err != nil {
 		return nil, err
 	}
-	young := map[string]bool{} // runs
-	for _, o := range beside {
-		young[runOf(o.Rel)] = young[runOf(o.Rel)] || time.Since(o.ModTime) < older
-	}
-	kept, err := l.tokens(ctx, young)
+	stays, err := l.waiting(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, o := range beside {
+		stays[runOf(o.Rel)] = stays[runOf(o.Rel)] || time.Since(o.ModTime) < older
+	}
+	kept, err := l.tokens(ctx, stays)
+	if err != nil {
+		return nil, err
+	}
+	outputs := map[string]bool{} // other ones, in the tree
+	for _, o := range tree {
+		for dir := range glob.Dirs(o.Rel) {
+			if stem, ok := strings.CutSuffix(dir, address.ManifestSuffix); ok {
+				outputs[d.path(stem)] = true
+			}
+		}
 	}
 	tags := map[string]bool{}
 	for token := range kept {
@@ -95,18 +109,24 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 		}
 	}
 	add := func(kind string, o storage.Object) {
+		for dir := range glob.Dirs(o.Name) {
+			if outputs[dir] {
+				return
+			}
+		}
 		if age := time.Since(o.ModTime); age >= older && !o.ModTime.IsZero() && o.Type == 0 {
 			all = append(all, Left{kind, o.Name, o.Size, age.Seconds(), false, o})
 		}
 	}
 	for _, o := range beside {
-		if run := runOf(o.Rel); run != "" && !young[run] {
+		if run := runOf(o.Rel); run != "" && !stays[run] {
 			kind, _, _ := strings.Cut(o.Rel, "-")
 			add(kind, o)
 		}
 	}
+	owner := objects.Resolve(d.Store, d.Manifests)
 	for _, o := range slices.Concat(beside, tree) {
-		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] {
+		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] && (m[3] == "tmp" || objects.StagedBy(d.Store, o.Name, owner)) {
 			add(m[3], o)
 		}
 	}
@@ -115,6 +135,25 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 		add("upload", o)
 	}
 	return all, err
+}
+
+// waiting returns the runs all of whose workers are done, and that may still be committed.
+func (l *listing) waiting(ctx context.Context) (map[string]bool, error) {
+	s, err := l.state(ctx)
+	runs := map[string]bool{}
+	for _, p := range l.parts {
+		if err != nil {
+			break
+		}
+		if missing(l.of(p.run, p.of)) != "" {
+			continue
+		}
+		var part *Part
+		if part, err = l.load(ctx, p); part != nil && !l.dir.dead(s, part) {
+			runs[p.key()] = true
+		}
+	}
+	return runs, err
 }
 
 // runOf returns the key of the run that a plan or part is of, or "".
