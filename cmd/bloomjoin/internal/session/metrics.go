@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
@@ -39,11 +40,32 @@ func (c *Session) openReports() (err error) {
 		}
 		if flag == "metrics" {
 			c.metrics = name
-		} else if c.journal, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
 			return flags.Usagef("--log: %w", err)
 		}
+		c.journal = &journal{File: f}
 	}
 	return nil
+}
+
+// journal is the file of --log.
+type journal struct {
+	*os.File
+	failed atomic.Pointer[error] // the first
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	if j == nil {
+		return len(p), nil
+	}
+	n, err := j.File.Write(p)
+	if err != nil {
+		j.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
 }
 
 // reports reports whether there are metrics or a log.
@@ -88,7 +110,7 @@ func (c *Session) startReports(version, shard string) error {
 	_, _ = c.ShardOf(shard) // the verb reports an error
 	c.Store()               // so that no goroutine makes it
 	if err := errors.Join(objects.Sweep(context.Background(), storage.Local(), c.metrics), c.writeMetrics(c.figures(nil))); err != nil {
-		return flags.Usagef("--metrics: %w", err)
+		return fmt.Errorf("--metrics: %w", err)
 	}
 	c.rest = every(max(c.progressEvery, time.Second), func(last bool) {
 		if !last {
@@ -132,7 +154,16 @@ func (c *Session) endReports(f Failure) {
 		}
 	}
 	c.event("end", slog.Any("report", now))
-	_ = c.journal.Close() // nil: there is none
+	if c.journal == nil {
+		return
+	}
+	err := c.journal.Close()
+	if failed := c.journal.failed.Load(); failed != nil {
+		err = *failed
+	}
+	if err != nil {
+		c.Warn("--log: %v", err)
+	}
 }
 
 // event records what is not printed.

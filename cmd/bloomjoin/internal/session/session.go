@@ -59,7 +59,7 @@ type Session struct {
 
 	args    []string
 	metrics string     // file of --metrics
-	journal *os.File   // of --log; nil: none
+	journal *journal   // nil: none
 	rest    func()     // stops the writing of metrics; nil: there is none
 	final   any        // the report
 	staging sync.Mutex // of stages
