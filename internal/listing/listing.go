@@ -64,25 +64,14 @@ func Each(ctx context.Context, src storage.Source, name string, yield func(stora
 		return manifests, err
 	}
 	l.atOnce = objects.Concurrency(src, name)
-	if name, err = l.above(name); err == nil {
-		err = l.find(name)
+	// To the system, .. after a link is the directory above the one that it leads to.
+	if end := strings.LastIndex(objects.Slashes(name)+"/", "/../") + len("/.."); end > len("/..") {
+		if real := objects.Resolve(src, name[:end]); real != objects.Resolve(src, clean(name[:end])) {
+			name = real + name[end:]
+		}
 	}
+	err = l.find(name)
 	return l.manifests, cmp.Or(l.stopped, err)
-}
-
-// above returns a name whose .. mean what they do to the system: after a link, the directory above
-// the one that it leads to.
-func (l *lister) above(name string) (string, error) {
-	end := strings.LastIndex(objects.Slashes(name)+"/", "/../") + len("/..")
-	if end < len("/..") || address.IsURL(name) || glob.Is(name[:end]) {
-		return name, nil
-	}
-	dir := name[:end]
-	real := objects.Resolve(l.src, dir)
-	if _, err := l.src.Stat(l.ctx, dir); err != nil || real == objects.Resolve(l.src, clean(dir)) {
-		return name, err
-	}
-	return real + name[end:], nil
 }
 
 // NotInTable refuses an object of a table.

@@ -114,9 +114,3 @@ func SweepStaged(ctx context.Context, s storage.Storage, dir, owner string, kept
 	}
 	return nil
 }
-
-// StagedBy reports whether a staged object may be of an owner. Not all storages know.
-func StagedBy(s storage.Storage, name, owner string) bool {
-	of, ok := s.(interface{ StagedBy(name, owner string) bool })
-	return !ok || of.StagedBy(name, owner)
-}

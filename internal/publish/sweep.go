@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/process"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -83,10 +84,7 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 	if err != nil {
 		return nil, err
 	}
-	stays, err := l.waiting(ctx)
-	if err != nil {
-		return nil, err
-	}
+	stays := map[string]bool{} // runs
 	for _, o := range beside {
 		stays[runOf(o.Rel)] = stays[runOf(o.Rel)] || time.Since(o.ModTime) < older
 	}
@@ -94,12 +92,10 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 	if err != nil {
 		return nil, err
 	}
-	outputs := map[string]bool{} // other ones, in the tree
+	outputs := map[string]bool{} // others, in the tree
 	for _, o := range tree {
-		for dir := range glob.Dirs(o.Rel) {
-			if stem, ok := strings.CutSuffix(dir, address.ManifestSuffix); ok {
-				outputs[d.path(stem)] = true
-			}
+		if out, _, ok := strings.Cut(o.Name, address.ManifestSuffix+"/"); ok {
+			outputs[out] = true
 		}
 	}
 	tags := map[string]bool{}
@@ -124,9 +120,9 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 			add(kind, o)
 		}
 	}
-	owner := objects.Resolve(d.Store, d.Manifests)
+	tag := process.Tag(objects.Resolve(d.Store, d.Manifests))
 	for _, o := range slices.Concat(beside, tree) {
-		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] && (m[3] == "tmp" || objects.StagedBy(d.Store, o.Name, owner)) {
+		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] && (strings.HasPrefix(m[2], tag) || !strings.HasSuffix(o.Rel, "-"+m[2]+".staged")) {
 			add(m[3], o)
 		}
 	}
@@ -135,25 +131,6 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 		add("upload", o)
 	}
 	return all, err
-}
-
-// waiting returns the runs all of whose workers are done, and that may still be committed.
-func (l *listing) waiting(ctx context.Context) (map[string]bool, error) {
-	s, err := l.state(ctx)
-	runs := map[string]bool{}
-	for _, p := range l.parts {
-		if err != nil {
-			break
-		}
-		if missing(l.of(p.run, p.of)) != "" {
-			continue
-		}
-		var part *Part
-		if part, err = l.load(ctx, p); part != nil && !l.dir.dead(s, part) {
-			runs[p.key()] = true
-		}
-	}
-	return runs, err
 }
 
 // runOf returns the key of the run that a plan or part is of, or "".
@@ -168,7 +145,8 @@ func runOf(name string) string {
 	return strings.TrimSuffix(key, ".json")
 }
 
-// tokens returns those of the state, and of the parts of some runs; nil: of all.
+// tokens returns those of the state, and of the parts of some runs, to which it adds those that wait
+// for their commit; nil: of all.
 func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]bool, error) {
 	s, err := l.state(ctx)
 	if err != nil {
@@ -182,16 +160,17 @@ func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]
 	tokens := map[string]bool{}
 	files := s.Files
 	for _, p := range l.parts {
-		if runs != nil && !runs[p.key()] {
-			continue
-		}
 		part, err := l.load(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		if part != nil {
-			files = append(files[:len(files):len(files)], part.Files...)
+		if part == nil || runs != nil && !runs[p.key()] && (missing(l.of(p.run, p.of)) != "" || l.dir.dead(s, part)) {
+			continue
 		}
+		if runs != nil {
+			runs[p.key()] = true
+		}
+		files = append(files[:len(files):len(files)], part.Files...)
 	}
 	for _, f := range files {
 		tokens[f.Staged] = true

@@ -222,12 +222,6 @@ func (s *store) Discard(ctx context.Context, given, token string) error {
 	return err
 }
 
-// StagedBy reports whether a staged object may be of an owner, which is known of local files.
-func (s *store) StagedBy(given, owner string) bool {
-	n, err := parse(given)
-	return err != nil || !n.local || objects.StagedBy(s.opts.Local, n.key, owner)
-}
-
 // SweepStaged drops what killed processes have staged for an owner below a directory, unless kept,
 // which is asked afterwards, has the token: in S3, uploads of this machine, and of whomever those
 // that are a week old. Google's hidden objects stay.

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
@@ -40,32 +39,11 @@ func (c *Session) openReports() (err error) {
 		}
 		if flag == "metrics" {
 			c.metrics = name
-			continue
-		}
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
+		} else if c.journal, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 			return flags.Usagef("--log: %w", err)
 		}
-		c.journal = &journal{File: f}
 	}
 	return nil
-}
-
-// journal is the file of --log.
-type journal struct {
-	*os.File
-	failed atomic.Pointer[error] // the first
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	if j == nil {
-		return len(p), nil
-	}
-	n, err := j.File.Write(p)
-	if err != nil {
-		j.failed.CompareAndSwap(nil, &err)
-	}
-	return n, err
 }
 
 // reports reports whether there are metrics or a log.
@@ -122,18 +100,12 @@ func (c *Session) startReports(version, shard string) error {
 
 // argsShown returns the arguments without what may be a secret or a key.
 func (c *Session) argsShown() string {
-	shown := slices.Clone(c.args)
-	for i, a := range shown {
-		name, _, inline := strings.Cut(a, "=")
-		switch {
-		case name != "--value" && name != "--where" && (name != "--key" || c.verb != "find"):
-		case inline:
-			shown[i] = name + "=" + address.Redacted
-		case i+1 < len(shown):
-			shown[i+1] = address.Redacted
-		}
+	flags := "value|where"
+	if c.verb == "find" {
+		flags = "key"
 	}
-	return address.Redact(strings.Join(shown, " "))
+	shown := regexp.MustCompile("(\x00--("+flags+")[=\x00])[^\x00]*").ReplaceAllString(strings.Join(c.args, "\x00"), "${1}"+address.Redacted)
+	return address.Redact(strings.ReplaceAll(shown, "\x00", " "))
 }
 
 // endReports writes the last metrics and event. A run that succeeded has no failure.
@@ -153,22 +125,15 @@ func (c *Session) endReports(f Failure) {
 			c.Warn("--metrics: %v", err)
 		}
 	}
-	c.event("end", slog.Any("report", now))
-	if c.journal == nil {
-		return
-	}
-	err := c.journal.Close()
-	if failed := c.journal.failed.Load(); failed != nil {
-		err = *failed
-	}
-	if err != nil {
+	if err := c.record(c.journal, slog.LevelInfo, "end", slog.Any("report", now)); err != nil && c.journal != nil {
 		c.Warn("--log: %v", err)
 	}
+	_ = c.journal.Close() // nil: there is none
 }
 
 // event records what is not printed.
 func (c *Session) event(text string, attrs ...slog.Attr) {
-	c.record(c.journal, slog.LevelInfo, text, attrs...)
+	_ = c.record(c.journal, slog.LevelInfo, text, attrs...)
 }
 
 // begin records that a stage begins.

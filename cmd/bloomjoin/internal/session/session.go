@@ -59,7 +59,7 @@ type Session struct {
 
 	args    []string
 	metrics string     // file of --metrics
-	journal *journal   // nil: none
+	journal *os.File   // of --log; nil: none
 	rest    func()     // stops the writing of metrics; nil: there is none
 	final   any        // the report
 	staging sync.Mutex // of stages
