@@ -108,9 +108,14 @@ func (local) Delete(_ context.Context, o Object) error {
 
 // Resolve implements [Resolver]: the absolute path, without links as far as the
 // path exists.
-func (local) Resolve(name string) string {
+func (l local) Resolve(name string) string {
 	if isLocal(name) != nil {
 		return strings.TrimRight(name, "/")
+	}
+	if strings.Contains(name, "..") { // perhaps above what a link leads to
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			name = real
+		}
 	}
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -118,6 +123,9 @@ func (local) Resolve(name string) string {
 	}
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
 		return real
+	}
+	if dir, base := filepath.Split(abs); base != "" {
+		return filepath.Join(l.Resolve(dir), base)
 	}
 	return abs
 }

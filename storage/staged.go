@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/process"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -26,7 +27,7 @@ const (
 // Stage creates a file of an owner without its name. seal makes it durable, but for the directory,
 // which settle syncs, and returns the token by which Publish finds it.
 func (l local) Stage(ctx context.Context, name, owner string) (w Writer, seal func() (token, identity string, settle func() error, err error), err error) {
-	w, err = l.create(ctx, name, tagOf(owner), stagedEnding, CreateOptions{})
+	w, err = l.create(ctx, name, process.Tag(owner), stagedEnding, CreateOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +102,7 @@ func (l local) SweepStaged(ctx context.Context, dir, owner string, kept func() (
 	_ = filepath.WalkDir(filepath.Clean(dir)+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && strings.HasSuffix(d.Name(), stagedEnding) {
 			hidden := "." + strings.TrimPrefix(strings.TrimSuffix(d.Name(), stagedEnding), stagedStart) + tmpEnding
-			if _, id, ok := ownerOf(hidden); ok && id.Gone() && strings.HasPrefix(hidden[strings.LastIndexByte(hidden, '-')+1:], tagOf(owner)) {
+			if _, id, ok := ownerOf(hidden); ok && id.Gone() && strings.HasPrefix(hidden[strings.LastIndexByte(hidden, '-')+1:], process.Tag(owner)) {
 				left = append(left, path)
 			}
 		}

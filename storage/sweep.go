@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"hash/fnv"
 	"io/fs"
 	"math/rand/v2"
@@ -39,11 +38,6 @@ func tmpName(base, tag, ending string) string {
 		tag = id.String() + "-" + tag
 	}
 	return start + stemOf(base) + "." + tag + ending
-}
-
-// tagOf returns the digits of an owner, see [local.Stage].
-func tagOf(owner string) string {
-	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(owner)))
 }
 
 // maxStem leaves room in a name for the longest tag: an ID, 16 random digits,

@@ -99,7 +99,7 @@ func TestSweepStaged(t *testing.T) {
 	}
 	gone := process.ID{Host: this.Host, PID: os.Getpid(), Start: this.Start + 1}
 	staged := func(stem, owner string, o process.ID) string {
-		return fmt.Sprintf("_%s.%s-%s01234567.staged", stem, o, tagOf(owner))
+		return fmt.Sprintf("_%s.%s-%s01234567.staged", stem, o, process.Tag(owner))
 	}
 	stays := []string{
 		staged("lives", "out.bloomjoin", this), staged("kept", "out.bloomjoin", gone), staged("other", "elsewhere", gone), "sub/" + staged("nested", "out/sub.bloomjoin", gone),
@@ -114,7 +114,7 @@ func TestSweepStaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, _, _, err := seal()
-	if err != nil || !strings.HasPrefix(token[strings.LastIndexByte(token, '-')+1:], tagOf("out.bloomjoin")) {
+	if err != nil || !strings.HasPrefix(token[strings.LastIndexByte(token, '-')+1:], process.Tag("out.bloomjoin")) {
 		t.Errorf("%s: %v", token, err)
 	}
 	defer w.Abort()

@@ -289,6 +289,14 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// A log that cannot be written is said, and fails no run.
+func TestLogBeyondFileSizeLimit(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `trap '' XFSZ; ulimit -f 0; exec bloomjoin size --keys 100 --log "$0"`, filepath.Join(t.TempDir(), "run.jsonl"))
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("warning: --log: ")) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A write that exceeds the file size limit leaves nothing either.
 func TestBuildBeyondFileSizeLimit(t *testing.T) {
 	ids, dir := idFile(t, 20_000, 1), t.TempDir()

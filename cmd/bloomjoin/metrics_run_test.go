@@ -241,6 +241,48 @@ func TestReportsSpare(t *testing.T) {
 	}
 }
 
+// An output that replaces the file of --metrics stays, by whatever name that file was given.
+func TestMetricsSpareOutput(t *testing.T) {
+	flights, err := filepath.Abs("../../testdata/flights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("real", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", "link"); err != nil {
+		t.Skip(err)
+	}
+	for _, args := range []string{"-o real/out.csv --metrics link/out.csv", "-oreal/out.csv --metrics real/out.csv", "-o link/../real/out.csv --metrics real/out.csv"} {
+		var said bytes.Buffer
+		code := run(append([]string{"join", "--ids", flights + "/airports-tx.csv", "--on", "origin=iata", "--force", flights + "/logs"}, strings.Fields(args)...), nil, &said, &said)
+		b, err := os.ReadFile("real/out.csv")
+		if spared := code == session.ExitUsage && err != nil || code == 0 && strings.Contains(string(b), ",DFW") && strings.Contains(said.String(), "--metrics"); !spared {
+			t.Errorf("%s: exit code %d, %q, %v: %s", args, code, b, err, &said)
+		}
+		_ = os.Remove("real/out.csv")
+	}
+}
+
+// Keys that a command line has are not in the log.
+func TestLogWithoutKeys(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "run.jsonl")
+	for _, args := range [][]string{
+		{"sketch", "query", "--value", "4711", "--value=4711", "none"}, {"find", "--key", "4711", "none"}, {"find", "--key=4711", "none"},
+		{"scan", "--where", "id = 4711", "-o", "out.csv", "none"}, {"join", "--ids", "none", "--on", "id", "--where=id = 4711", "-o", "out.csv", "none"},
+	} {
+		var said bytes.Buffer
+		if code := run(append(args, "--log", log), nil, &said, &said); code == 0 {
+			t.Errorf("%q: %s", args, &said)
+		}
+	}
+	b, err := os.ReadFile(log)
+	if err != nil || strings.Contains(string(b), "4711") || strings.Count(string(b), "--") < 8 || !strings.Contains(string(b), `--on id`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
 // Runs at the same time share one log.
 func TestSharedLog(t *testing.T) {
 	dir := t.TempDir()

@@ -64,6 +64,12 @@ func Each(ctx context.Context, src storage.Source, name string, yield func(stora
 		return manifests, err
 	}
 	l.atOnce = objects.Concurrency(src, name)
+	// To the system, .. after a link is the directory above the one that it leads to.
+	if end := strings.LastIndex(objects.Slashes(name)+"/", "/../") + len("/.."); end > len("/..") {
+		if real := objects.Resolve(src, name[:end]); real != objects.Resolve(src, clean(name[:end])) {
+			name = real + name[end:]
+		}
+	}
 	err = l.find(name)
 	return l.manifests, cmp.Or(l.stopped, err)
 }

@@ -184,6 +184,22 @@ func TestListFollowsLinks(t *testing.T) {
 	if many, err := list(t.Context(), storage.Local(), dag); err != nil || len(many) != 20 || many[0].Rel != "d00/f.parquet" {
 		t.Errorf("%d files, %v; want 20", len(many), err)
 	}
+	// After a link, .. is the directory above the one that it leads to.
+	put(t, filepath.Join(other, "near/c.parquet"), "")
+	put(t, filepath.Join(root, "near/d.parquet"), "")
+	if err := os.Symlink(filepath.Join(other, "deep"), filepath.Join(root, "to")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(root)
+	for name, want := range map[string]string{
+		"to/../near": "c.parquet", "to/../near/": "c.parquet", "to/../near/*": "c.parquet", "to/../n*/**": "near/c.parquet", root + "/to/../near": "c.parquet",
+		"near/../near/*": "d.parquet", "part/deep/../near/*": "c.parquet",
+	} {
+		list, err := list(t.Context(), storage.Local(), name)
+		if err != nil || len(list) != 1 || list[0].Rel != want {
+			t.Errorf("%s: %v, %v; want %s", name, list, err, want)
+		}
+	}
 	broken := t.TempDir()
 	put(t, filepath.Join(broken, "a.parquet"), "")
 	if err := os.Symlink("nowhere", filepath.Join(broken, "b.parquet")); err != nil {

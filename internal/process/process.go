@@ -4,6 +4,7 @@ package process
 
 import (
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"strings"
 )
@@ -34,4 +35,9 @@ func Parse(s string) (id ID, ok bool) {
 		return id, false
 	}
 	return ID{parts[0], int(pid), start}, true
+}
+
+// Tag returns the digits of an owner in the names of what it has staged.
+func Tag(owner string) string {
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(owner)))
 }

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/process"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -26,6 +29,7 @@ type Left struct {
 }
 
 // Sweep lists what runs that are not committed have left, if all of a run is older, and removes it.
+// A run all of whose workers are done waits for its commit, and stays.
 // A process that is still at work on it fails.
 func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Left, error) {
 	all, err := d.left(ctx, older)
@@ -80,13 +84,19 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 	if err != nil {
 		return nil, err
 	}
-	young := map[string]bool{} // runs
+	stays := map[string]bool{} // runs
 	for _, o := range beside {
-		young[runOf(o.Rel)] = young[runOf(o.Rel)] || time.Since(o.ModTime) < older
+		stays[runOf(o.Rel)] = stays[runOf(o.Rel)] || time.Since(o.ModTime) < older
 	}
-	kept, err := l.tokens(ctx, young)
+	kept, err := l.tokens(ctx, stays)
 	if err != nil {
 		return nil, err
+	}
+	outputs := map[string]bool{} // others, in the tree
+	for _, o := range tree {
+		if out, _, ok := strings.Cut(o.Name, address.ManifestSuffix+"/"); ok {
+			outputs[out] = true
+		}
 	}
 	tags := map[string]bool{}
 	for token := range kept {
@@ -95,18 +105,24 @@ func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err er
 		}
 	}
 	add := func(kind string, o storage.Object) {
+		for dir := range glob.Dirs(o.Name) {
+			if outputs[dir] {
+				return
+			}
+		}
 		if age := time.Since(o.ModTime); age >= older && !o.ModTime.IsZero() && o.Type == 0 {
 			all = append(all, Left{kind, o.Name, o.Size, age.Seconds(), false, o})
 		}
 	}
 	for _, o := range beside {
-		if run := runOf(o.Rel); run != "" && !young[run] {
+		if run := runOf(o.Rel); run != "" && !stays[run] {
 			kind, _, _ := strings.Cut(o.Rel, "-")
 			add(kind, o)
 		}
 	}
+	tag := process.Tag(objects.Resolve(d.Store, d.Manifests))
 	for _, o := range slices.Concat(beside, tree) {
-		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] {
+		if m := temporary.FindStringSubmatch(o.Rel); m != nil && !tags[m[2]] && (strings.HasPrefix(m[2], tag) || !strings.HasSuffix(o.Rel, "-"+m[2]+".staged")) {
 			add(m[3], o)
 		}
 	}
@@ -129,7 +145,8 @@ func runOf(name string) string {
 	return strings.TrimSuffix(key, ".json")
 }
 
-// tokens returns those of the state, and of the parts of some runs; nil: of all.
+// tokens returns those of the state, and of the parts of some runs, to which it adds those that wait
+// for their commit; nil: of all.
 func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]bool, error) {
 	s, err := l.state(ctx)
 	if err != nil {
@@ -143,16 +160,17 @@ func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]
 	tokens := map[string]bool{}
 	files := s.Files
 	for _, p := range l.parts {
-		if runs != nil && !runs[p.key()] {
-			continue
-		}
 		part, err := l.load(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		if part != nil {
-			files = append(files[:len(files):len(files)], part.Files...)
+		if part == nil || runs != nil && !runs[p.key()] && (missing(l.of(p.run, p.of)) != "" || l.dir.dead(s, part)) {
+			continue
 		}
+		if runs != nil {
+			runs[p.key()] = true
+		}
+		files = append(files[:len(files):len(files)], part.Files...)
 	}
 	for _, f := range files {
 		tokens[f.Staged] = true

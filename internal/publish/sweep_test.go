@@ -1,10 +1,12 @@
 package publish
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -170,5 +172,37 @@ func TestSweepAtWork(t *testing.T) {
 	}
 	if failed < n/100 {
 		t.Errorf("only %d workers failed", failed)
+	}
+}
+
+// TestSweepSpares: what waits for its commit stays, as does what other outputs keep whose manifests
+// stand elsewhere or whose directory is in this one.
+func TestSweepSpares(t *testing.T) {
+	log := with(map[string]string{"dt=1/a": "A", "flat": "FFF"})
+	for _, c := range []struct {
+		out, manifests string // of the run
+		of, done       uint32
+		s              storage.Storage
+		stays          bool
+	}{
+		{"out", "", 2, 2, storage.Local(), true}, {"out", "", 2, 1, storage.Local(), false}, {"out", "m", 2, 1, storage.Local(), true}, {"out/in", "", 2, 1, storage.Local(), true},
+		{"out", "", 2, 2, storage.Memory(), true}, {"out", "", 2, 1, storage.Memory(), false}, {"out/in", "", 2, 1, storage.Memory(), true},
+	} {
+		dir := t.TempDir()
+		at := func(r *runner, out, manifests string) *runner {
+			r.Name, r.Manifests = filepath.Join(dir, out), filepath.Join(dir, cmp.Or(manifests, out+".bloomjoin"))
+			return r
+		}
+		for i := range c.done {
+			r := at(newRunner(c.s, log), c.out, c.manifests)
+			r.Shard, r.Of, r.NoCommit = i, c.of, true
+			if _, _, _, err := r.do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := at(newRunner(c.s, nil), "out", "").Sweep(t.Context(), 0, true)
+		if err != nil || c.stays != (len(all) == 0) {
+			t.Errorf("%+v: %+v, %v", c, all, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
@@ -53,12 +54,12 @@ func (c *Session) Warn(format string, args ...any) {
 // log prints a message on standard error: as text after a mark, or as a JSON object
 // with attributes. --log gets it in any case. It is safe for concurrent use.
 func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
-	c.record(c.journal, level, text, attrs...)
+	_ = c.record(c.journal, level, text, attrs...)
 	switch width := widthOf(c.terminal, 0); {
 	case level == slog.LevelInfo && c.quiet:
 		return
 	case c.jsonLog:
-		c.record(c.terminal, level, text, attrs...)
+		_ = c.record(c.terminal, level, text, attrs...)
 		return
 	case width > 0 && mark == "" && len(attrs) == 0 && !strings.HasPrefix(text, " "):
 		text = strings.TrimSuffix(words.Fold("", "", text, width), "\n")
@@ -67,7 +68,7 @@ func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 }
 
 // record writes a message as a JSON object, in one write.
-func (c *Session) record(w io.Writer, level slog.Level, text string, attrs ...slog.Attr) {
+func (c *Session) record(w io.Writer, level slog.Level, text string, attrs ...slog.Attr) error {
 	all := make([]slog.Attr, 0, 2+len(attrs))
 	if c.verb != "" {
 		all = append(all, slog.String("verb", c.verb))
@@ -77,8 +78,9 @@ func (c *Session) record(w io.Writer, level slog.Level, text string, attrs ...sl
 	}
 	// The text is made safe before it is encoded: an escape of its own would make the
 	// JSON invalid.
-	to := slog.New(slog.NewJSONHandler(w, nil))
-	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
+	r := slog.NewRecord(time.Now(), level, words.Safe(strings.TrimSpace(text)), 0)
+	r.AddAttrs(append(all, attrs...)...)
+	return slog.NewJSONHandler(w, nil).Handle(context.Background(), r)
 }
 
 // Failure is the error that ends the command, as machines see it.

@@ -81,14 +81,14 @@ func checkReport(name string, args []string, own *regexp.Regexp) error {
 
 // startReports writes the first event and metrics, and then these at intervals.
 func (c *Session) startReports(version, shard string) error {
-	c.event("start", slog.String("version", version), slog.String("args", address.Redact(strings.Join(c.args, " "))))
+	c.event("start", slog.String("version", version), slog.String("args", c.argsShown()))
 	if c.metrics == "" {
 		return nil
 	}
 	_, _ = c.ShardOf(shard) // the verb reports an error
 	c.Store()               // so that no goroutine makes it
 	if err := errors.Join(objects.Sweep(context.Background(), storage.Local(), c.metrics), c.writeMetrics(c.figures(nil))); err != nil {
-		return flags.Usagef("--metrics: %w", err)
+		return fmt.Errorf("--metrics: %w", err)
 	}
 	c.rest = every(max(c.progressEvery, time.Second), func(last bool) {
 		if !last {
@@ -96,6 +96,16 @@ func (c *Session) startReports(version, shard string) error {
 		}
 	})
 	return nil
+}
+
+// argsShown returns the arguments without what may be a secret or a key.
+func (c *Session) argsShown() string {
+	flags := "value|where"
+	if c.verb == "find" {
+		flags = "key"
+	}
+	shown := regexp.MustCompile("(\x00--("+flags+")[=\x00])[^\x00]*").ReplaceAllString(strings.Join(c.args, "\x00"), "${1}"+address.Redacted)
+	return address.Redact(strings.ReplaceAll(shown, "\x00", " "))
 }
 
 // endReports writes the last metrics and event. A run that succeeded has no failure.
@@ -115,13 +125,15 @@ func (c *Session) endReports(f Failure) {
 			c.Warn("--metrics: %v", err)
 		}
 	}
-	c.event("end", slog.Any("report", now))
+	if err := c.record(c.journal, slog.LevelInfo, "end", slog.Any("report", now)); err != nil && c.journal != nil {
+		c.Warn("--log: %v", err)
+	}
 	_ = c.journal.Close() // nil: there is none
 }
 
 // event records what is not printed.
 func (c *Session) event(text string, attrs ...slog.Attr) {
-	c.record(c.journal, slog.LevelInfo, text, attrs...)
+	_ = c.record(c.journal, slog.LevelInfo, text, attrs...)
 }
 
 // begin records that a stage begins.
@@ -165,6 +177,9 @@ func (c *Session) figures(report any) map[string]any {
 
 // writeMetrics replaces the file of --metrics.
 func (c *Session) writeMetrics(figures map[string]any) (err error) {
+	if err := checkReport(c.metrics, nil, ownReports["metrics"]); err != nil { // the output has replaced it
+		return err
+	}
 	w, err := storage.Local().Create(context.Background(), c.metrics, storage.CreateOptions{})
 	if err != nil {
 		return err
