@@ -270,7 +270,7 @@ func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bo
 	if !ok {
 		return nil, nil
 	}
-	uploads, err := b.uploads(ctx, k, strings.TrimSuffix(n.key, "x"))
+	uploads, err := b.uploads(ctx, k, strings.TrimSuffix(n.key, "x"), false)
 	living := uploadsOf(kept)
 	for _, u := range uploads {
 		key, id := aws.ToString(u.Key), aws.ToString(u.UploadId)

@@ -2,7 +2,7 @@ package cloud
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,26 +65,25 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key, owner string, kept f
 			k.records.remove(name)
 		}
 	}
-	all, _ := b.uploads(ctx, k, strings.TrimRight(key, "/")) // those that are not listed stay
+	all, _ := b.uploads(ctx, k, strings.TrimRight(key, "/"), true) // those that are not listed stay
+	all = slices.DeleteFunc(all, func(u types.MultipartUpload) bool {
+		old := u.Initiated != nil && time.Since(*u.Initiated) > oldUpload
+		return !old || living[aws.ToString(u.UploadId)] || !wanted(aws.ToString(u.Key))
+	})
 	if len(all) == 0 {
 		return
 	}
 	keep, err := kept()
-	if err != nil {
-		return
-	}
-	maps.Copy(living, keep)
 	for _, u := range all {
-		id, old := aws.ToString(u.UploadId), u.Initiated != nil && time.Since(*u.Initiated) > oldUpload
-		if old && !living[id] && wanted(aws.ToString(u.Key)) {
+		if id := aws.ToString(u.UploadId); err == nil && !keep[id] {
 			drop(aws.ToString(u.Key), id)
 		}
 	}
 }
 
 // uploads lists the unfinished uploads of keys that begin with prefix, as far as
-// the service does.
-func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string) (all []types.MultipartUpload, err error) {
+// the service does. If few is set, it lists the first thousand: a run at work may have far more.
+func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string, few bool) (all []types.MultipartUpload, err error) {
 	in := &s3.ListMultipartUploadsInput{Bucket: &k.bucket, Prefix: optional(prefix)}
 	for {
 		var out *s3.ListMultipartUploadsOutput
@@ -96,7 +95,7 @@ func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string) (all []t
 			return all, err
 		}
 		all = append(all, out.Uploads...)
-		if !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextKeyMarker) == "" {
+		if few || !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextKeyMarker) == "" {
 			return all, nil
 		}
 		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
