@@ -33,9 +33,15 @@ type Left struct {
 // A process that is still at work on it fails.
 func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Left, error) {
 	all, err := d.left(ctx, older)
+	if !remove {
+		return all, err
+	}
 	now := all
 	// First, plans and parts: a commit that has read them may still put what is staged into the state.
 	for _, runs := range []bool{true, false} {
+		if !runs && err == nil {
+			now, err = d.left(ctx, older)
+		}
 		still := map[storage.Object]bool{}
 		for _, x := range now {
 			still[x.object] = true
@@ -43,7 +49,7 @@ func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Le
 		for i := range all {
 			x := &all[i]
 			switch {
-			case err != nil || !remove:
+			case err != nil:
 				return all, err
 			case !still[x.object] || runs != (runOf(path.Base(x.Name)) != ""):
 				continue
@@ -56,9 +62,6 @@ func (d *Dir) Sweep(ctx context.Context, older time.Duration, remove bool) ([]Le
 				err = nil
 			}
 			x.Removed = err == nil
-		}
-		if err == nil {
-			now, err = d.left(ctx, older)
 		}
 	}
 	return all, err
@@ -152,13 +155,16 @@ func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	if runs == nil {
-		if err := l.preload(ctx, l.parts); err != nil {
-			return nil, err
-		}
+	if err := l.preload(ctx, l.parts); err != nil {
+		return nil, err
 	}
 	tokens := map[string]bool{}
-	files := s.Files
+	add := func(files []File) {
+		for _, f := range files {
+			tokens[f.Staged] = true
+		}
+	}
+	add(s.Files)
 	for _, p := range l.parts {
 		part, err := l.load(ctx, p)
 		if err != nil {
@@ -170,10 +176,7 @@ func (l *listing) tokens(ctx context.Context, runs map[string]bool) (map[string]
 		if runs != nil {
 			runs[p.key()] = true
 		}
-		files = append(files[:len(files):len(files)], part.Files...)
-	}
-	for _, f := range files {
-		tokens[f.Staged] = true
+		add(part.Files)
 	}
 	return tokens, nil
 }

@@ -196,9 +196,24 @@ func (s *sightings) again(e *storage.Object) (bool, error) {
 		was, err = s.before(e, objects.Resolve(s.options.Store, e.Name))
 	}
 	if was == nil && err == nil {
-		s.compare(like, e)
+		s.compare(like, e, false)
 	}
 	return s.count(was, e), err
+}
+
+// rememberedStamps is how many files linkedTo compares others with: there may be millions.
+const rememberedStamps = 1 << 16
+
+// linkedTo compares a local file with an earlier one of its size and time.
+func (s *sightings) linkedTo(e *storage.Object) {
+	k := stamp{e.Size, e.ModTime.UnixNano()}
+	switch like := s.stamps[k]; {
+	case address.IsURL(e.Name):
+	case like != nil:
+		s.compare(like, e, true)
+	case len(s.stamps) < rememberedStamps:
+		s.stamps[k] = e
+	}
 }
 
 // before returns another object that was listed with a path and the same columns; if there
@@ -232,11 +247,15 @@ func (s *sightings) count(was, e *storage.Object) bool {
 	return true
 }
 
-// compare counts local files that have several names without being links.
-func (s *sightings) compare(a, b *storage.Object) {
+// compare counts local files that have several names without being links. apart says that none of
+// the names leads through a link.
+func (s *sightings) compare(a, b *storage.Object, apart bool) {
 	x, err := os.Stat(a.Name)
 	y, other := os.Stat(b.Name)
-	if err == nil && other == nil && os.SameFile(x, y) && objects.Resolve(s.options.Store, a.Name) != objects.Resolve(s.options.Store, b.Name) {
+	if err != nil || other != nil || !os.SameFile(x, y) {
+		return
+	}
+	if apart || objects.Resolve(s.options.Store, a.Name) != objects.Resolve(s.options.Store, b.Name) {
 		if s.linked++; s.linked == 1 {
 			s.link, s.likewise = a.Name, b.Name
 		}

@@ -154,19 +154,17 @@ var errUnordered = errors.New("objects that are to be sorted")
 func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, rel string, e storage.Object) error) error {
 	var some []storage.Object
 	last, found, used := "", false, make([]bool, len(o.exclude))
-	stamps := map[stamp]bool{} // of local files, which may be hard links
+	s := sightings{options: o, stamps: map[stamp]*storage.Object{}}
 	manifests, err := listing.Each(hive.Looking(ctx, false), o.Store, names[0], func(e storage.Object) error {
 		found = true
 		list, _ := o.chooseOf(names[0], []storage.Object{e}, used)
-		k := stamp{e.Size, e.ModTime.UnixNano()}
-		switch {
-		case e.Type != 0 || stamps[k]:
+		if e.Type != 0 {
 			return errUnordered
-		case len(list) == 0:
-			return nil
-		case !address.IsURL(e.Name):
-			stamps[k] = true
 		}
+		if len(list) == 0 {
+			return nil
+		}
+		s.linkedTo(&e)
 		now, _, err := o.Rebase(e)
 		if err == nil && now.Rel < last {
 			err = errUnordered
@@ -187,6 +185,7 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 	}
 	lists := [][]storage.Object{some}
 	o.noteUnused(names, lists, used)
+	s.tell()
 	if err := cmp.Or(o.finished(ctx, names, lists, [][]string{manifests}), err); err != nil {
 		return err
 	}
