@@ -118,8 +118,12 @@ func (c *cli) sweep(ctx context.Context, manifests, name string, older time.Dura
 	}
 	w := tabwriter.NewWriter(words.Printable{Writer: c.Stdout}, 0, 0, 2, ' ', 0)
 	for _, x := range left {
+		size := words.Bytes(x.Bytes)
+		if x.Bytes < 0 {
+			size = "?"
+		}
 		if !c.JSON {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Kind, words.Bytes(x.Bytes), time.Duration(x.Age*1e9).Round(time.Second), x.Name)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Kind, size, time.Duration(x.Age*1e9).Round(time.Second), x.Name)
 		}
 	}
 	if err := w.Flush(); err != nil {

@@ -21,7 +21,7 @@ import (
 type Left struct {
 	Kind    string  `json:"kind"` // plan, shard (a part), staged, tmp or upload
 	Name    string  `json:"name"`
-	Bytes   int64   `json:"bytes"`
+	Bytes   int64   `json:"bytes"`       // -1: unknown
 	Age     float64 `json:"age_seconds"` // since the storage has had it
 	Removed bool    `json:"removed"`
 

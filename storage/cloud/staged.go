@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -258,8 +257,8 @@ func uploadsOf(tokens map[string]bool) map[string]bool {
 	return uploads
 }
 
-// Unfinished lists the uploads to S3 below a directory that are not completed and not kept. Azure
-// and Google do not list theirs.
+// Unfinished lists the uploads to S3 below a directory that are not completed and not kept. Their sizes
+// are not known: each would take a request. Azure and Google do not list theirs.
 func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bool) (all []storage.Object, err error) {
 	stopped.Needs(ctx, "Store.Unfinished")
 	n, b, err := s.writable(ctx, strings.TrimRight(given, "/")+"/x")
@@ -273,37 +272,12 @@ func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bo
 	uploads, err := b.uploads(ctx, k, strings.TrimSuffix(n.key, "x"), false)
 	living := uploadsOf(kept)
 	for _, u := range uploads {
-		key, id := aws.ToString(u.Key), aws.ToString(u.UploadId)
-		if living[id] || err != nil {
-			continue
+		if id := aws.ToString(u.UploadId); !living[id] {
+			token, _ := json.Marshal(stagedToken{Mark: "00", Upload: id}) // it never fails
+			all = append(all, storage.Object{Name: n.of(aws.ToString(u.Key)), Size: -1, ModTime: aws.ToTime(u.Initiated), Identity: string(token)})
 		}
-		token, _ := json.Marshal(stagedToken{Mark: "00", Upload: id}) // it never fails
-		o := storage.Object{Name: n.of(key), ModTime: aws.ToTime(u.Initiated), Identity: string(token)}
-		err = b.s.do(ctx, b, other, key, func(ctx context.Context) (err error) {
-			o.Size, err = k.sent(ctx, key, id)
-			return err
-		})
-		if lost(err) { // it was completed meanwhile
-			err = nil
-			continue
-		}
-		all = append(all, o)
 	}
 	return all, err
-}
-
-// sent returns the bytes of the parts of an upload.
-func (k *s3Sink) sent(ctx context.Context, key, id string) (size int64, err error) {
-	pages := s3.NewListPartsPaginator(k.client, &s3.ListPartsInput{Bucket: &k.bucket, Key: &key, UploadId: &id})
-	for pages.HasMorePages() && err == nil {
-		var out *s3.ListPartsOutput
-		if out, err = pages.NextPage(ctx); err == nil {
-			for _, p := range out.Parts {
-				size += aws.ToInt64(p.Size)
-			}
-		}
-	}
-	return size, err
 }
 
 // move copies an object within the service, with its mark, and removes it. The identity is asked for
