@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bloomjoin._errors import UsageError
 
 from . import _jobs, _probe, _task
+from ._resources import Room
 from ._staging import Staging
 
 if TYPE_CHECKING:
@@ -20,25 +20,6 @@ if TYPE_CHECKING:
 # A task starts a command, which takes as long as the scan of some tens of MiB.
 _TASK_BYTES = 512 << 20
 _MERGED_AT_ONCE = 32
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a task may take, and how many tasks there are."""
-
-    memory: str
-    parallelism: int
-    tasks: int | None
-
-    def tasks_of(self, size: int, row_groups: int, *, all_cores: bool = False) -> int:
-        """Return how many tasks share inputs of ``size`` bytes: no task is without a row group.
-
-        ``all_cores`` asks for as many tasks on each core of the cluster.
-        """
-        wanted = self.tasks or math.ceil(size / _TASK_BYTES)
-        if all_cores and not self.tasks:
-            wanted = math.ceil(max(wanted, 1) / self.parallelism) * self.parallelism
-        return max(1, min(wanted, row_groups))
 
 
 @dataclass(frozen=True)
@@ -57,6 +38,12 @@ class Frozen:
     """Why Spark takes columns of the paths for others, or nothing."""
     tables: tuple[dict[str, str], ...]
     """For the first file of each schema, the stored type of each column."""
+    firsts: tuple[str, ...]
+    """The names of these files."""
+    content: str = ""
+    """The list, compressed and in base64, if it has no URL."""
+    identities: Mapping[str, str] = field(default_factory=dict)
+    """Of the local files, if they are few."""
 
 
 @dataclass(frozen=True)
@@ -85,50 +72,22 @@ class Staged:
 class Stages:
     """Runs stages in one directory of the staging, and adds up what they took."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        staging: Staging,
-        binary: _task.Binary,
-        resources: Resources,
-        options: Sequence[str],
-        environment: Mapping[str, str],
-    ) -> None:
+    def __init__(self, spark: SparkSession, staging: Staging, room: Room) -> None:
         self.root = staging.run()
         self.seconds: dict[str, float] = {}
         self.task_seconds: dict[str, float] = {}
         self.peak_bytes = 0
         self._spark = spark
         self._staging = staging
-        self._binary = binary
-        self._resources = resources
-        self._options = list(options)
-        self._environment = dict(environment)
+        self._room = room
 
     def freeze(self, sides: Mapping[str, Sequence[str]]) -> dict[str, Frozen]:
         """List the inputs of each side. Names must be absolute."""
         directories = [f"{self.root}/{d}" for d in ("lists", "filters", "rows")]
-        wanted: list[_task.Listing] = [
-            {
-                "binary": self._binary,
-                "environment": self._environment,
-                "options": self._options,
-                "names": list(names),
-                "prefix": f"{self.root}/lists/{side}-",
-                "directories": directories if self._staging.is_local() else [],
-            }
-            for side, names in sides.items()
-        ]
+        local = directories if self._staging.is_local() else []
+        wanted = self._room.listings(sides, self.root, local)
         job = self._counted("list", _jobs.freeze(self._spark, wanted))
-        return {side: _frozen(done) for side, done in zip(sides, job.tasks, strict=True)}
-
-    def share(self, logs: Frozen, ids: Sequence[str], on: str) -> float:
-        """Estimate the share of the log's rows that have an ID, from a sample of both."""
-        command = ["plan", "--files-from", logs.url, "--on", on, "--sample", "64"]
-        for name in ids:
-            command += ["--ids", name]
-        job = self._run("plan", [command], "", "", 1)
-        return float(job.tasks[0].report["selectivity"]["value"])
+        return {side: frozen(done) for side, done in zip(sides, job.tasks, strict=True)}
 
     def build(
         self, side: str, inputs: Frozen, keys: Sequence[str], *, mapped: bool = False
@@ -138,7 +97,7 @@ class Stages:
         A filter to be mapped is stored as it is in memory.
         """
         how = ["--uncompressed"] if mapped else []
-        count = self._resources.tasks_of(inputs.bytes, inputs.row_groups)
+        count = self._room.tasks_of(inputs.bytes, inputs.row_groups, _TASK_BYTES)
         command = ["build", "--key", ",".join(keys), "--files-from", inputs.url]
         if count == 1:
             command += how
@@ -169,17 +128,13 @@ class Stages:
         found: Filter,
         keys: Sequence[str],
         columns: Sequence[str],
-        *,
-        members: bool = True,
     ) -> Staged:
-        """Copy the rows whose keys the filter lets through, or those that it does not have."""
-        count = self._resources.tasks_of(inputs.bytes, inputs.row_groups, all_cores=True)
+        """Copy the rows whose keys the filter lets through."""
+        size, groups = inputs.bytes, inputs.row_groups
+        count = self._room.tasks_of(size, groups, _TASK_BYTES, all_cores=True)
         command = ["scan", "--files-from", inputs.url, "--shard", f"{_task.SHARD}/{count}"]
         command += ["--columns", ",".join(map(reference, columns))]
-        if members:
-            command += ["--filter", _task.FILTER, "--key", ",".join(keys)]
-        else:
-            command += ["--no-match", f"{','.join(keys)}={_task.FILTER}"]
+        command += ["--filter", _task.FILTER, "--key", ",".join(keys)]
         if len(inputs.tables) > 1:
             command += ["--schema", "union"]
         job = self._run(f"scan {side}", [command], f"rows/{side}-", ".parquet", count, found)
@@ -196,7 +151,7 @@ class Stages:
     def probed(self, logs: DataFrame, key: str, found: Filter) -> DataFrame:
         """Return the rows of a data frame whose key the filter lets through, by probes."""
         wanted = {"url": found.url, "digest": found.digest}
-        return _probe.candidates(logs, key, self._binary, wanted, self._environment)
+        return _probe.candidates(logs, key, self._room.binary, wanted, self._room.environment)
 
     def keep_only(self, kept: Sequence[str]) -> None:
         """Remove what lost attempts have left, and all that the answer does not need."""
@@ -211,16 +166,11 @@ class Stages:
         tasks: int,
         found: Filter | None = None,
     ) -> _jobs.Job:
-        common = ["--memory", self._resources.memory, "--threads", "1", "--quiet", "--json"]
-        common += [*self._options, *(["-o", _task.OUT] if prefix else [])]
-        step: _task.Step = {
-            "binary": self._binary,
-            "environment": self._environment,
-            "commands": [[verb, *common, *rest] for verb, *rest in commands],
-            "prefix": f"{self.root}/{prefix}" if prefix else "",
-            "suffix": suffix,
-            "filter": {"url": found.url, "digest": found.digest} if found else {},
-        }
+        common = ["--memory", self._room.memory, "--threads", "1", "--quiet", "--json"]
+        common += [*self._room.options, *(["-o", _task.OUT] if prefix else [])]
+        step = self._room.step(*([verb, *common, *rest] for verb, *rest in commands))
+        step["prefix"], step["suffix"] = f"{self.root}/{prefix}" if prefix else "", suffix
+        step["filter"] = {"url": found.url, "digest": found.digest} if found else {}
         return self._counted(stage, _jobs.run(self._spark, step, tasks))
 
     def _counted(self, stage: str, job: _jobs.Job) -> _jobs.Job:
@@ -230,11 +180,32 @@ class Stages:
         return job
 
 
-def _frozen(done: _jobs.Done) -> Frozen:
+def listed(
+    spark: SparkSession, room: Room, sides: Mapping[str, Sequence[str]]
+) -> dict[str, Frozen]:
+    """List the inputs of each side, on the driver if possible, into no file."""
+    found = listed_here(spark, room, sides)
+    if len(found) < len(sides):
+        job = _jobs.freeze(spark, room.listings(sides))
+        found = {side: frozen(done) for side, done in zip(sides, job.tasks, strict=True)}
+    return found
+
+
+def listed_here(
+    spark: SparkSession, room: Room, sides: Mapping[str, Sequence[str]]
+) -> dict[str, Frozen]:
+    """List the inputs of each side on the driver. Empty: it cannot, or not like a task."""
+    job = _jobs.freeze_here(spark, room.listings(sides))
+    return {s: frozen(done) for s, done in zip(sides, job.tasks, strict=True)} if job else {}
+
+
+def frozen(done: _jobs.Done) -> Frozen:
+    """Return what a listing has found."""
     header: dict[str, Any] = done.detail["header"]
-    for table in done.detail["files"]:
-        if table["format"] != "parquet":
-            raise UsageError(f"Spark reads Parquet files here, got {table['format']}")
+    files = done.detail["files"]
+    for file in files:
+        if file["table"]["format"] != "parquet":
+            raise UsageError(f"Spark reads Parquet files here, got {file['table']['format']}")
     return Frozen(
         url=done.output,
         inputs=header["inputs"],
@@ -244,7 +215,10 @@ def _frozen(done: _jobs.Done) -> Frozen:
         fingerprint=done.detail["fingerprint"],
         otherwise=done.detail["otherwise"],
         hive=frozenset(c["name"] for c in header.get("hive", [])),
-        tables=tuple({c["name"]: c["type"] for c in t["columns"]} for t in done.detail["files"]),
+        tables=tuple({c["name"]: c["type"] for c in f["table"]["columns"]} for f in files),
+        firsts=tuple(f["file"] for f in files),
+        content=done.detail.get("list", ""),
+        identities=done.detail["identities"],
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +80,31 @@ def run(spark: SparkSession, step: _task.Step, tasks: int) -> Job:
 def freeze(spark: SparkSession, wanted: Sequence[_task.Listing]) -> Job:
     """List inputs, a task for each list."""
     return _collected(spark, _ship.listings(list(wanted)), len(wanted))
+
+
+def freeze_here(spark: SparkSession, wanted: Sequence[_task.Listing]) -> Job | None:
+    """List inputs on the driver, if it can do what a task can."""
+    return _here(spark, _task.freeze, wanted)
+
+
+def run_here(spark: SparkSession, step: _task.Step) -> Job:
+    """Run a step of one task on the driver if it can do that, else by `run`."""
+    found = _here(spark, _task.attempt, [step])
+    return found or run(spark, step, 1)
+
+
+def _here(
+    spark: SparkSession, do: Callable[[Any, int], dict[str, Any]], each: Sequence[Any]
+) -> Job | None:
+    if not _ship.can_run(spark):
+        return None
+    start = time.monotonic()
+    with contextlib.suppress(OSError, RuntimeError):
+        with ThreadPoolExecutor() as threads:
+            rows = list(threads.map(do, each, range(len(each))))
+        if not any(row["exit_code"] for row in rows):
+            return Job(tuple(map(_done, rows)), time.monotonic() - start)
+    return None
 
 
 def _collected(spark: SparkSession, mapper: _task.Mapper, tasks: int) -> Job:

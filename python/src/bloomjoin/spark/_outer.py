@@ -1,9 +1,4 @@
-"""Joins with rows of the log that have no ID: left, full, anti.
-
-Spark reads the whole log for these, so copies of candidates would save nothing. It needs no
-shuffle if the IDs that have a row in the log are few enough to be broadcast, however many others
-there are. Rows of the log match the same IDs among those as among all.
-"""
+"""Full joins: the rows of a left join, and the IDs that have no row in the log."""
 
 from __future__ import annotations
 
@@ -18,30 +13,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def with_matched(logs: DataFrame, matched: DataFrame, on: Sequence[Pair], how: str) -> DataFrame:
-    """Join the log with the IDs that may have a row in it: a left or anti join."""
-    from pyspark.sql import functions
-
-    return spark_join(logs, functions.broadcast(matched), on, how)
-
-
 def full(
-    logs: DataFrame, ids: DataFrame, matched: DataFrame, keys: DataFrame, on: Sequence[Pair]
+    logs: DataFrame, left: DataFrame, ids: DataFrame, keys: DataFrame, on: Sequence[Pair]
 ) -> DataFrame:
-    """Join fully: every row of the log with its IDs, and the IDs that have none.
+    """Join fully: ``left`` is the left join, and ``logs`` has the log's columns.
 
     ``keys`` are the key columns of all rows of the log that may have an ID, so that an ID has no
     row in the log if it has none there.
     """
-    from pyspark.sql import functions
-
     schema = spark_join(logs, ids, on, "full").schema
     back = [Pair(p.ids, p.log, p.using) for p in on]
-    alone = spark_join(ids, functions.broadcast(keys), back, "left_anti")
-    both = [
-        _typed(with_matched(logs, matched, on, "left"), schema),
-        _typed(_beside_nulls(logs, alone, on), schema),
-    ]
+    alone = spark_join(ids, keys, back, "left_anti")
+    both = [_typed(left, schema), _typed(_beside_nulls(logs, alone, on), schema)]
     return both[0].union(both[1]).toDF(*schema.names)
 
 

@@ -12,20 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+class Unsuitable(Exception):
+    """Spark has to do the join, and this is why."""
+
+
 def spark_join(logs: DataFrame, ids: DataFrame, on: Sequence[Pair], how: str) -> DataFrame:
     """Join as ``logs.join(ids, on, how)`` does: equal names of a key become one column."""
     if using(on):
         return logs.join(ids, [p.log for p in on], how)
     conditions = [logs[quoted(p.log)] == ids[quoted(p.ids)] for p in on]
     return logs.join(ids, functools.reduce(lambda a, b: a & b, conditions), how)
-
-
-def as_semi_join(logs: DataFrame, on: Sequence[Pair]) -> DataFrame:
-    """Order columns as Spark's semi and anti joins do: keys of one name come first."""
-    if not using(on):
-        return logs
-    keys = list(dict.fromkeys(p.log for p in on))
-    return logs.select(*map(quoted, [*keys, *(c for c in logs.columns if c not in keys)]))
 
 
 def using(on: Sequence[Pair]) -> bool:

@@ -18,8 +18,8 @@ _ATTRIBUTE = "_bloomjoin_report"
 class SparkReport:
     """How `join` or `prefilter` has prepared its data frame. Spark's own part runs later.
 
-    ``mode`` is ``"files"`` or ``"spark"``; then Spark does the whole join, and ``why`` is the
-    reason. Sizes are in bytes. Figures of stages that were not run are 0 or None.
+    ``mode`` is ``"whole"``, ``"files"``, ``"probe"`` or ``"spark"``, and ``why`` the reason. Sizes
+    are in bytes. Figures of stages that were not run are 0 or None.
     """
 
     mode: str
@@ -34,8 +34,10 @@ class SparkReport:
     filter_bytes: int = 0
     fpr: float | None = None
     """The false-positive rate that the filter's size predicts."""
-    reads_log: bool = False
-    """Spark reads the whole log, too: the join needs every row, and the IDs were filtered."""
+    rows_out: int = 0
+    """Rows that `join_to` has written."""
+    output_files: int = 0
+    output_bytes: int = 0
     ids_rows: int = 0
     ids_bytes: int = 0
     ids_kept: int | None = None
@@ -61,7 +63,7 @@ class SparkReport:
         """
         if self.mode != "files":
             return 0
-        log = 0 if self.reads_log else self.log_bytes
+        log = 0 if self.how == "full" else self.log_bytes
         ids = 0 if self.ids_kept is None or self.how == "full" else self.ids_bytes
         return log + ids - self.staged_bytes - self.ids_staged_bytes
 

@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ from bloomjoin._errors import Error, UsageError
 from . import _task
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Binaries = Mapping[str, "str | os.PathLike[str]"]
@@ -52,6 +53,21 @@ def each(step: _task.Step) -> _task.Mapper:
 def listings(wanted: list[_task.Listing]) -> _task.Mapper:
     """Return `_task.listings`, to be pickled by value."""
     return cast(_task.Mapper, tasks().listings(wanted))
+
+
+def stream(step: _task.Step, schema: pa.Schema, corrected: bool) -> _task.Mapper:
+    """Return `_task.stream`, to be pickled by value."""
+    return cast(_task.Mapper, tasks().stream(step, schema, corrected))
+
+
+def packed() -> _task.Mapper:
+    """Return `_task.packed`, to be pickled by value."""
+    return cast(_task.Mapper, tasks().packed)
+
+
+def can_run(spark: SparkSession) -> bool:
+    """Report whether this process can do what a task does: it is a driver on Linux."""
+    return platform.system() == "Linux" and not is_connect(spark)
 
 
 def fingerprint(names: Iterable[str]) -> str:
@@ -105,24 +121,29 @@ def _local() -> dict[str, str]:
 
 
 def _send(spark: SparkSession, path: Path, machine: str) -> str:
-    """Add a file to the session, once, under a name that changes when the file does."""
+    """Add the command to the session, once, under a name that changes when the file does."""
     found = path.stat()
     identity = f"{path.resolve()} {found.st_size} {found.st_mtime_ns}"
     name = f"bloomjoin-{machine}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    return send(spark, name, lambda copy: _copy(path, copy))
+
+
+def send(spark: SparkSession, name: str, write: Callable[[Path], object]) -> str:
+    """Add a file to the session, unless one of that name is there, and return the name."""
     if is_connect(spark):
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / name
-            _copy(path, copy)
+            write(copy)
             spark.addArtifacts(str(copy), file=True)
         return name
     from pyspark import SparkFiles
 
     if not os.path.exists(SparkFiles.get(name)):
         # The driver serves this very file to executors as long as it lives.
-        folder = tempfile.mkdtemp(prefix="bloomjoin-binary-")
+        folder = tempfile.mkdtemp(prefix="bloomjoin-shipped-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         copy = Path(folder) / name
-        _copy(path, copy)
+        write(copy)
         spark.sparkContext.addFile(str(copy))
     return name
 

@@ -2,73 +2,99 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from bloomjoin._errors import UsageError
 
-from ._equality import Pair, column
-from ._files import absolute, spark_url
+from ._equality import column
+from ._files import Frozen, absolute, spark_url
 from ._plain import quoted
+from ._types import inferred
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-_Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-@dataclass(frozen=True)
 class Side:
-    """A log or an ID set.
+    """A log or an ID set: a data frame, or files by ``names``, which are paths and URLs.
 
-    ``frame`` is what Spark reads, with the columns that are wanted. ``names`` are paths and URLs
-    of files, none for a data frame.
+    ``listed`` is what the names stand for, if that is known already.
     """
 
-    frame: DataFrame
-    names: tuple[str, ...]
+    def __init__(
+        self,
+        spark: SparkSession,
+        frame: DataFrame | None,
+        names: tuple[str, ...] = (),
+        listed: Frozen | None = None,
+    ) -> None:
+        self.names = names
+        self.listed = listed
+        self._spark = spark
+        self._frame = frame
+        self._columns: list[str] | None = None
+        # Spark would start a job to find the same.
+        self._stored = inferred(spark, listed.firsts) if listed else None
+
+    @functools.cached_property
+    def frame(self) -> DataFrame:
+        """What Spark reads, with the columns that are wanted."""
+        frame = self._frame
+        if frame is None:
+            reader = self._spark.read.schema(self._stored) if self._stored else self._spark.read
+            frame = reader.parquet(*map(spark_url, self.names))
+        return frame if self._columns is None else frame.select(*map(quoted, self._columns))
+
+    @functools.cached_property
+    def schema(self) -> StructType:
+        """The types of the columns that are wanted, if possible without asking Spark."""
+        if self._stored is None or (self.listed and self.listed.hive):
+            return self.frame.schema
+        return type(self._stored)([self._stored[c] for c in self._columns or self._stored.names])
+
+    def choose(self, columns: Sequence[str], keys: Sequence[str]) -> None:
+        """Keep the columns that are named, and the keys."""
+        schema, exact = self.schema, case_sensitive(self._spark)
+        wanted = [column("columns", c, schema, exact) for c in columns]
+        found = [column("logs", k, schema, exact) for k in keys]
+        missing = [k for k in dict.fromkeys(found) if k not in wanted]
+        for cached in ("frame", "schema"):
+            self.__dict__.pop(cached, None)
+        self._columns = [*missing, *wanted]
+
+    def names_all(self, found: Frozen) -> bool:
+        """Report whether each file of a list is named."""
+        return set(self.names) == set(found.identities)
 
 
 def logs_side(
-    spark: SparkSession,
-    logs: DataFrame | _Names,
-    columns: Sequence[str] | None,
-    on: Sequence[Pair],
-    *,
-    probe: bool = False,
+    spark: SparkSession, logs: DataFrame | Names, listed: Frozen | None = None, *, probe: bool
 ) -> Side:
-    """Read the log's schema, and choose its columns: those named, and the keys.
-
-    The log is a data frame if its keys are to be probed, else files.
-    """
-    if _is_frame(logs) != probe:
+    """Return the log, a data frame if its keys are to be probed, else files."""
+    if is_frame(logs) != probe:
         raise UsageError(
             "logs: want a data frame in mode probe, got names of files"
             if probe
             else "logs: want paths or patterns of Parquet files, got a data frame (tasks read the "
             "files themselves, past the frame's filters, masks and views; mode probe does not)"
         )
-    if probe:
-        side = Side(cast("DataFrame", logs), ())
-    else:
-        side = _read(spark, cast("_Names", logs), "logs")
-    if columns is None:
-        return side
-    schema, exact = side.frame.schema, case_sensitive(spark)
-    wanted = [column("columns", c, schema, exact) for c in columns]
-    keys = [column("logs", p.log, schema, exact) for p in on]
-    missing = [k for k in dict.fromkeys(keys) if k not in wanted]
-    return Side(side.frame.select(*map(quoted, [*missing, *wanted])), side.names)
+    return ids_side(spark, logs, listed, "logs")
 
 
-def ids_side(spark: SparkSession, ids: DataFrame | _Names) -> Side:
-    """Read the schema of the IDs."""
-    if _is_frame(ids):
-        return Side(cast("DataFrame", ids), ())
-    return _read(spark, cast("_Names", ids), "ids")
+def ids_side(
+    spark: SparkSession, ids: DataFrame | Names, listed: Frozen | None = None, side: str = "ids"
+) -> Side:
+    """Return the IDs, files or a data frame."""
+    if is_frame(ids):
+        return Side(spark, cast("DataFrame", ids))
+    return Side(spark, None, names_of(side, ids), listed)
 
 
 def case_sensitive(spark: SparkSession) -> bool:
@@ -76,17 +102,18 @@ def case_sensitive(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
 
-def _is_frame(value: object) -> bool:
+def is_frame(value: object) -> bool:
+    """Report whether a side is a data frame, of either kind."""
     return hasattr(value, "mapInArrow")
 
 
-def _read(spark: SparkSession, names: _Names, side: str) -> Side:
+def names_of(side: str, given: object) -> tuple[str, ...]:
+    """Return paths and URLs that mean the same to every task."""
+    names = cast("Names", given)
     several = [names] if isinstance(names, (str, os.PathLike)) else list(names)
     if not several:
         raise UsageError(f"{side}: want a path or more, got none")
-    found = [absolute(n) for n in several]
-    frame = spark.read.parquet(*map(spark_url, found))
-    return Side(frame, tuple(c for n in found for c in _choices(n)))
+    return tuple(c for n in several for c in _choices(absolute(n)))
 
 
 def _choices(name: str) -> list[str]:

@@ -44,7 +44,7 @@ class Staging:
         max_age: datetime.timedelta = datetime.timedelta(days=7),
         filesystem: FileSystem | None = None,
     ) -> None:
-        self.url = _checked(url)
+        self.url = checked("staging", url)
         self._filesystem = filesystem
         stamp = datetime.datetime.now(datetime.timezone.utc).strftime(_STAMP)
         self._session = f"{_PREFIX}{stamp}-{uuid.uuid4().hex[:12]}"
@@ -63,7 +63,7 @@ class Staging:
         """Remove everything of a run but the files that are named, and what is below them."""
         filesystem, root = self._open(run)
         wanted = {self._open(name)[1] for name in kept}
-        for path in _files(filesystem, root):
+        for path in files_below(filesystem, root):
             if path not in wanted and not any(path.startswith(w + "/") for w in wanted):
                 _remove(filesystem, path)
 
@@ -71,7 +71,7 @@ class Staging:
         """Remove all that was staged. A second call does nothing."""
         atexit.unregister(self.close)
         filesystem, root = self._open(f"{self.url}/{self._session}")
-        _remove_directory(filesystem, root)
+        remove_directory(filesystem, root)
 
     def __enter__(self) -> Staging:
         return self
@@ -85,16 +85,7 @@ class Staging:
         self.close()
 
     def _open(self, url: str) -> tuple[FileSystem, str]:
-        from pyarrow.fs import FileSystem, LocalFileSystem
-
-        if self.is_local():
-            return LocalFileSystem(), url
-        scheme, _, rest = url.partition("://")
-        known = f"{_SCHEMES.get(scheme, scheme)}://{rest}"
-        if self._filesystem is not None:
-            return self._filesystem, rest
-        filesystem, path = FileSystem.from_uri(known)
-        return filesystem, path
+        return opened(url, self._filesystem)
 
     def _remove_older(self, max_age: datetime.timedelta) -> None:
         from pyarrow.fs import FileSelector
@@ -104,22 +95,36 @@ class Staging:
         for info in filesystem.get_file_info(FileSelector(root, allow_not_found=True)):
             made = _made(PurePosixPath(info.path).name)
             if made is not None and made < limit:
-                _remove_directory(filesystem, info.path)
+                remove_directory(filesystem, info.path)
 
 
-def _checked(url: str) -> str:
+def opened(url: str, filesystem: FileSystem | None = None) -> tuple[FileSystem, str]:
+    """Return the file system of a path or URL, and the path in it."""
+    from pyarrow.fs import FileSystem, LocalFileSystem
+
+    if "://" not in url:
+        return LocalFileSystem(), url
+    scheme, _, rest = url.partition("://")
+    if filesystem is not None:
+        return filesystem, rest
+    filesystem, path = FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
+    return filesystem, path
+
+
+def checked(what: str, url: str) -> str:
+    """Return an absolute path or URL that the command and Spark take, without a final slash."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         url = parts.path
     if parts.scheme in ("hdfs", "dbfs", "viewfs"):
         raise UsageError(
-            f"staging: {url}: {parts.scheme}:// is unsupported: use a shared "
+            f"{what}: {url}: {parts.scheme}:// is unsupported: use a shared "
             "directory or an object store"
         )
     if "://" not in url and not url.startswith("/"):
-        raise UsageError(f"staging: {url}: want an absolute path, or a URL such as s3://bucket/dir")
+        raise UsageError(f"{what}: {url}: want an absolute path, or a URL such as s3://bucket/dir")
     if re.search(r"[*?{}\[\]\\]", url):
-        raise UsageError(f"staging: {url}: want no characters of patterns, which Spark expands")
+        raise UsageError(f"{what}: {url}: want no characters of patterns, which Spark expands")
     return url.rstrip("/")
 
 
@@ -134,7 +139,8 @@ def _made(name: str) -> datetime.datetime | None:
     return found.replace(tzinfo=datetime.timezone.utc)
 
 
-def _files(filesystem: FileSystem, root: str) -> list[str]:
+def files_below(filesystem: FileSystem, root: str) -> list[str]:
+    """Return the paths of all files below a directory, which may not exist."""
     from pyarrow.fs import FileType
 
     return [i.path for i in _below(filesystem, root) if i.type == FileType.File]
@@ -146,7 +152,8 @@ def _remove(filesystem: FileSystem, path: str) -> None:
         filesystem.delete_file(path)
 
 
-def _remove_directory(filesystem: FileSystem, path: str) -> None:
+def remove_directory(filesystem: FileSystem, path: str) -> None:
+    """Remove a directory, or what a store has below a name."""
     from pyarrow.fs import LocalFileSystem
 
     if isinstance(filesystem, LocalFileSystem):

@@ -6,21 +6,25 @@ the standard library, pyarrow and pyspark only, and nothing imports it there by 
 A task writes to a key that no other attempt uses. The row that it returns is the only commit.
 """
 
+import base64
+import contextlib
 import ctypes
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import platform
 import re
-import shutil
 import signal
 import socket
 import stat
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypedDict, cast
 
@@ -30,6 +34,7 @@ import pyarrow.parquet as pq
 
 # What each attempt fills in, in the arguments of a command. No name of a file or column has NUL.
 SHARD, OUT, FILTER = "\0shard\0", "\0out\0", "\0filter\0"
+LIST, IDS = "\0list\0", "\0ids\0"
 
 # Marks the text of an exception that Spark carries to the driver.
 MARK = "bloomjoin-task "
@@ -41,6 +46,8 @@ COLUMNS = (
 
 _DONE, _PERMANENT = 0, (1, 2, 64)
 _FILTER_AGE = 24 * 3600.0
+_MOST_PACKED = 256 << 20
+_FEW = 1000
 _PR_SET_PDEATHSIG = 1
 
 # 1582-10-16, and 1900-01-03: what older calendars and time zones change was before.
@@ -65,6 +72,9 @@ class Step(TypedDict):
     prefix: str  # of the output's key; empty: no output
     suffix: str
     filter: dict[str, str]  # url and digest; empty: no filter
+    list: bytes  # of the log's files, compressed; empty: a command names files itself
+    ids: str  # name of the shipped file of the IDs, or nothing
+    unchanged: dict[str, str]  # local files of the IDs, and their identities
 
 
 class Listing(TypedDict):
@@ -74,7 +84,7 @@ class Listing(TypedDict):
     environment: dict[str, str]
     options: list[str]
     names: list[str]
-    prefix: str  # of the list's key
+    prefix: str  # of the list's key; empty: the list is returned, compressed
     directories: list[str]
 
 
@@ -98,7 +108,7 @@ def each(step: Step) -> Mapper:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for shard in _numbers(batch):
-                yield _row(_attempt(step, shard))
+                yield _row(attempt(step, shard))
 
     return run
 
@@ -109,7 +119,7 @@ def listings(wanted: list[Listing]) -> Mapper:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for index in _numbers(batch):
-                yield _row(_freeze(wanted[index], index))
+                yield _row(freeze(wanted[index], index))
 
     return run
 
@@ -130,22 +140,17 @@ def _row(values: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([values], schema=schema)
 
 
-def _attempt(step: Step, shard: int) -> dict[str, Any]:
+def attempt(step: Step, shard: int) -> dict[str, Any]:
     start = time.monotonic()
-    attempt = uuid.uuid4().hex[:16]
-    output = f"{step['prefix']}{shard:05d}-{attempt}{step['suffix']}" if step["prefix"] else ""
-    binary = find(step["binary"])
-    tokens = {SHARD: str(shard), OUT: output}
-    if step["filter"]:
-        tokens[FILTER] = fetched(binary, step["filter"], step["environment"])
-    command = step["commands"][shard if len(step["commands"]) > 1 else 0]
-    arguments = [re.sub("\0[a-z]+\0", lambda m: tokens[m[0]], a) for a in command]
-    child = _run([binary, *arguments], step["environment"])
+    number = uuid.uuid4().hex[:16]
+    output = f"{step['prefix']}{shard:05d}-{number}{step['suffix']}" if step["prefix"] else ""
+    with _command(step, shard, output) as command:
+        child = _run(command, step["environment"])
     if child.code not in (_DONE, *_PERMANENT):
         raise RuntimeError(_complaint(child))
     return {
         "shard": shard,
-        "attempt": attempt,
+        "attempt": number,
         "host": socket.gethostname(),
         "exit_code": child.code,
         "text": child.err.strip(),
@@ -155,6 +160,133 @@ def _attempt(step: Step, shard: int) -> dict[str, Any]:
         "peak_bytes": child.peak_bytes,
         "detail": json.dumps(_footer(output)) if child.code == _DONE else "",
     }
+
+
+@contextlib.contextmanager
+def _command(step: Step, shard: int, output: str) -> Iterator[list[str]]:
+    """Fill in what a command names. What it needs beside is there until the block ends."""
+    binary = find(step["binary"])
+    tokens = {SHARD: str(shard), OUT: output}
+    if step["filter"]:
+        tokens[FILTER] = fetched(binary, step["filter"], step["environment"])
+    if step["ids"]:
+        tokens[IDS] = _shipped(step["ids"])
+    with tempfile.TemporaryDirectory(prefix="bloomjoin-task-") as folder:
+        if step["list"]:
+            tokens[LIST] = os.path.join(folder, "inputs.jsonl")
+            with open(tokens[LIST], "wb") as file:
+                file.write(zlib.decompress(step["list"]))
+        command = step["commands"][shard if len(step["commands"]) > 1 else 0]
+        _check_unchanged(step["unchanged"])
+        yield [binary, *(re.sub("\0[a-z]+\0", lambda m: tokens[m[0]], a) for a in command)]
+        _check_unchanged(step["unchanged"])
+
+
+def _check_unchanged(wanted: dict[str, str]) -> None:
+    """Raise an error if files of the IDs are others than the driver has seen."""
+    for name, identity in wanted.items():
+        found = os.stat(name)
+        if identity != f"{found.st_size:x}-{found.st_mtime_ns:x}":
+            raise RuntimeError(f"bloomjoin: {name}: these IDs have changed (run it again)")
+
+
+def stream(step: Step, schema: pa.Schema, corrected: bool) -> Mapper:
+    """Return the function that yields the rows which the command of every shard writes.
+
+    ``corrected``: Spark takes days and instants of files without a mark as they are.
+    """
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for shard in _numbers(batch):
+                with _command(step, shard, "-") as command:
+                    for rows in _streamed(command, step["environment"]):
+                        table = pa.Table.from_batches([rows]).rename_columns(schema.names)
+                        _check_calendar(table, step, corrected)
+                        yield from table.cast(schema, safe=False).to_batches()
+
+    return run
+
+
+def packed(batches: Batches) -> Batches:
+    """Yield the rows of a task as one value, an Arrow stream. NULL: they are too many."""
+    sink, writer = pa.BufferOutputStream(), None
+    for batch in batches:
+        writer = writer or pa.ipc.new_stream(sink, batch.schema)
+        writer.write_batch(batch)
+        if sink.tell() > _MOST_PACKED:
+            yield pa.RecordBatch.from_pydict({"rows": pa.array([None], pa.binary())})
+            return
+    if writer is not None:
+        writer.close()
+        yield pa.RecordBatch.from_pydict({"rows": [sink.getvalue().to_pybytes()]})
+
+
+def _streamed(command: list[str], environment: dict[str, str]) -> Batches:
+    """Yield the record batches that a command writes. Only its exit code says that they are all."""
+    with tempfile.TemporaryFile() as err:
+        child = _start(command, environment, subprocess.PIPE, err)
+        why = ""
+        try:
+            with pa.ipc.open_stream(child.stdout) as reader:
+                yield from reader
+            child.stdout.read()
+            child.wait()
+        except pa.ArrowInvalid as error:
+            why = str(error)
+        finally:
+            child.terminate()  # unless it has ended: Spark may want no more rows
+            child.stdout.close()
+            child.wait()
+        err.seek(0)
+        text = err.read().decode("utf-8", "replace").strip()
+        if child.returncode != _DONE or why:
+            raise RuntimeError(f"{text or why} (exit code {child.returncode})")
+
+
+def _check_calendar(table: pa.Table, step: Step, corrected: bool) -> None:
+    """Raise an error if rows have days or instants that a file may mean by another calendar."""
+    if not any(map(_has_old, table.itercolumns())):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "inputs.jsonl")
+        with open(path, "wb") as file:
+            file.write(zlib.decompress(step["list"]))
+        names = [*step["unchanged"], *(entry["name"] for entry in _entries(path))]
+    marked = next((name for name in names if not corrected or _is_marked(name)), None)
+    if marked is not None:
+        raise RuntimeError(
+            "dates before 1582-10-16, or timestamps before 1900-01-03, which files such as "
+            f"{marked} may store in an older calendar: use mode='spark'"
+        )
+
+
+def _has_old(values: Any) -> bool:
+    """Report whether an array, or what is nested in it, has values before calendars agree."""
+    if isinstance(values, pa.ChunkedArray):
+        return any(map(_has_old, values.chunks))
+    kind = values.type
+    if pa.types.is_date32(kind):
+        least, limit = pc.min(values.cast(pa.int32())).as_py(), _FIRST_SAFE_DAY
+    elif pa.types.is_timestamp(kind):
+        units = 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
+        least, limit = pc.min(values.cast(pa.int64())).as_py(), _FIRST_SAFE_SECOND * units
+    elif pa.types.is_map(kind):
+        return _has_old(values.keys) or _has_old(values.items)
+    elif pa.types.is_struct(kind):
+        return any(map(_has_old, values.flatten()))
+    else:
+        return pa.types.is_list(kind) and _has_old(values.flatten())
+    return least is not None and least < limit
+
+
+def _is_marked(name: str) -> bool:
+    """Report whether a file says that it has another calendar, or cannot be asked."""
+    if "://" in name:
+        return True
+    found = pq.read_metadata(name).metadata or {}
+    old = int(found.get(b"org.apache.spark.version", b"3").split(b".")[0]) < 3
+    return old or any(key.startswith(b"org.apache.spark.legacy") for key in found)
 
 
 def _footer(output: str) -> dict[str, Any]:
@@ -204,24 +336,8 @@ def _complaint(child: Child) -> str:
 
 def _run(command: list[str], environment: dict[str, str]) -> Child:
     """Run a command that ends when this process does."""
-    library = ctypes.CDLL(None)
-    parent = os.getpid()
-
-    def bind() -> None:
-        # SIGTERM, so that the command removes what it has not finished.
-        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(143)
-
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            env={**os.environ, **environment},
-            preexec_fn=bind,
-        )
+        child = _start(command, environment, out, err)
         try:
             _, status, usage = os.wait4(child.pid, 0)
         except BaseException:
@@ -234,6 +350,28 @@ def _run(command: list[str], environment: dict[str, str]) -> Child:
             file.seek(0)
             texts.append(file.read().decode("utf-8", "replace"))
     return Child(child.returncode, texts[0], texts[1], usage.ru_maxrss * 1024)
+
+
+def _start(command: list[str], environment: dict[str, str], out: Any, err: Any) -> Any:
+    """Start a command, which ends when the worker of an executor does: that has one thread."""
+    library = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    def bind() -> None:
+        # SIGTERM, so that the command removes what it has not finished.
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(143)
+
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        env={**os.environ, **environment},
+        preexec_fn=bind if threading.current_thread() is threading.main_thread() else None,
+        bufsize=1 << 20,
+    )
 
 
 def find(binary: Binary) -> str:
@@ -249,12 +387,16 @@ def find(binary: Binary) -> str:
             f"{binary['version'] or '(unknown)'} is not installed here: "
             f"name the binary of this platform in binaries="
         )
-    from pyspark import SparkFiles
-
-    path = str(SparkFiles.get(name))
+    path = _shipped(name)
     if not os.access(path, os.X_OK):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
     return path
+
+
+def _shipped(name: str) -> str:
+    from pyspark import SparkFiles
+
+    return str(SparkFiles.get(name))
 
 
 def _machine() -> str:
@@ -308,19 +450,20 @@ def _expire(folder: str) -> None:
             os.remove(path)
 
 
-def _freeze(wanted: Listing, index: int) -> dict[str, Any]:
+def freeze(wanted: Listing, index: int) -> dict[str, Any]:
     """List inputs; columns of their paths are strings. Describe the first file of each schema."""
     start = time.monotonic()
     attempt = uuid.uuid4().hex[:16]
-    output = f"{wanted['prefix']}{attempt}.jsonl"
     binary = find(wanted["binary"])
     for directory in wanted["directories"]:
         os.makedirs(directory, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="bloomjoin-inputs-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="bloomjoin-inputs-") as folder:
+        prefix = wanted["prefix"] or folder + "/"
+        output = f"{prefix}{attempt}.jsonl"
         child, detail = _listed(binary, wanted, output, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if child.code == _DONE and not wanted["prefix"]:
+            with open(output, "rb") as file:
+                detail["list"] = base64.b64encode(zlib.compress(file.read(), 1)).decode()
     if child.code not in (_DONE, *_PERMANENT):
         raise RuntimeError(_complaint(child))
     return {
@@ -366,21 +509,26 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
             return child, {}
     header = _header(local)
     firsts = {s["first"] for s in header.get("schemas", [])}
-    files = []
-    for name in [e["name"] for number, e in enumerate(_entries(local)) if number in firsts]:
-        options = [o for o in wanted["options"] if o.startswith("--store-option=")]
-        described = _run(
-            [binary, "inspect", "--json", "--quiet", *options, "--", name], environment
-        )
-        if described.code != _DONE:
-            return described, {}
-        files.append(json.loads(described.out)["files"][0]["table"])
+    names = [e["name"] for number, e in enumerate(_entries(local)) if number in firsts]
+    options = [o for o in wanted["options"] if o.startswith("--store-option=")]
+    inspect = [binary, "inspect", "--json", "--quiet", *options, "--", *names]
+    described = _run(inspect, environment)
+    if described.code != _DONE:
+        return described, {}
     return child, {
         "header": header,
-        "files": files,
+        "files": json.loads(described.out)["files"],
         "fingerprint": fingerprint(entry["name"] for entry in _entries(local)),
         "otherwise": otherwise,
+        "identities": _identities(local),
     }
+
+
+def _identities(path: str) -> dict[str, str]:
+    """Return the identities of a list's local files, if they are few."""
+    found = {e["name"]: e["identity"] for e in itertools.islice(_entries(path), _FEW + 1)}
+    local = {name: identity for name, identity in found.items() if "://" not in name}
+    return local if len(found) <= _FEW else {}
 
 
 def _partitioned(entry: dict[str, Any]) -> bool:

@@ -1,0 +1,168 @@
+"""join_to: tasks join and write, and the driver commits.
+
+Each task runs the command for its part with the directory as its output, as a worker of a job
+array does: any number of attempts of a part leave one, and nothing is seen before the commit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote
+
+from bloomjoin._errors import UsageError
+
+from . import _jobs
+from ._files import spark_url
+from ._join import conditions, known_how, sides
+from ._plain import Unsuitable, spark_join
+from ._report import SparkReport
+from ._resources import Settings
+from ._staging import checked, files_below, opened, remove_directory
+from ._whole import Whole
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ._ship import Binaries
+
+
+def join_to(
+    spark: SparkSession,
+    logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    ids: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    on: str | Sequence[str] | Mapping[str, str],
+    path: str | os.PathLike[str],
+    *,
+    how: str = "inner",
+    columns: Sequence[str] | None = None,
+    where: str | Sequence[str] = (),
+    mode: Literal["auto", "whole", "spark"] = "auto",
+    overwrite: bool = False,
+    memory: str | None = None,
+    tasks: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    binaries: Binaries | None = None,
+    filesystem: FileSystem | None = None,
+) -> SparkReport:
+    """Write an inner, left, semi or anti join to a directory, and return what happened.
+
+    Tasks join and write their parts of the log; no row passes through Spark. The rows are those
+    of `join`. Files are written as the log's are, a directory ``name=value`` of the log is one of
+    the answer, and files appear together at the end, ``_SUCCESS`` last. A ``path.bloomjoin``
+    beside it lists them.
+
+    ``path`` is an absolute path, or a URL, that all executors can write to. If it holds files,
+    that is an error, or with ``overwrite`` they are removed when the tasks begin, as Spark does.
+    ``mode`` ``"spark"`` has Spark join and write; so does ``"auto"`` where keys are compared by
+    Spark alone. ``filesystem`` is as in `Staging`. The other arguments, and errors, are those of
+    `join`.
+    """
+    kind = known_how(how, ("inner", "left", "left_semi", "left_anti"))
+    if mode not in ("auto", "whole", "spark"):
+        raise UsageError(f"mode: want auto, whole or spark, got {mode!r}")
+    place = _Place(checked("path", os.fspath(path)), filesystem)
+    settings = Settings(
+        memory, tasks, None, conditions(where), storage_options, environment, binaries
+    )
+    listing = None if mode == "spark" else settings
+    left, right, pairs = sides(spark, logs, ids, on, columns, listing)
+    place.check(overwrite, [*left.names, *(right.names or right.frame.inputFiles())])
+    start = time.monotonic()
+    try:
+        if mode == "spark":
+            raise Unsuitable("mode is spark")
+        whole = Whole.of(spark, left, right, pairs, kind, settings)
+        listed = time.monotonic()
+        place.clear()
+        try:
+            return _written(whole, place, listed - start)
+        except BaseException:
+            place.clear()
+            raise
+    except Unsuitable as why:
+        if settings.where:
+            raise UsageError(f"where: Spark has to do this join: {why}") from why
+        place.clear()
+        answer = spark_join(left.frame, right.frame, pairs, kind)
+        by = _in_paths(left.frame)
+        answer.write.mode("overwrite").partitionBy(*by).parquet(spark_url(place.url))
+        return SparkReport("spark", str(why), kind, seconds={"join": time.monotonic() - start})
+
+
+def _written(whole: Whole, place: _Place, seconds: float) -> SparkReport:
+    job = whole.write(place.url)
+    start = time.monotonic()
+    done = _commit(whole, ["commit", "--json", "--quiet"], place.url)
+    if "://" in place.url:
+        # Uploads of attempts that have lost; there is no other run.
+        _commit(
+            whole, ["commit", "--sweep", "--older", "0s", "--force", "--json", "--quiet"], place.url
+        )
+    return replace(
+        whole.report("tasks joined and wrote"),
+        rows_in=job.total("rows_in"),
+        candidates=job.total("candidates"),
+        rows_out=int(done["rows_out"]),
+        output_files=int(done["files"]),
+        output_bytes=int(done["bytes"]),
+        seconds={"list": seconds, "join": job.seconds, "commit": time.monotonic() - start},
+        task_seconds={"join": job.task_seconds},
+        peak_bytes=job.peak_bytes,
+    )
+
+
+def _commit(whole: Whole, command: list[str], path: str) -> dict[str, int]:
+    """Run the command on the driver, or in a task if the driver is no machine for it."""
+    step = whole.room.step([*command, *whole.room.options, path + "/"])
+    return _jobs.run_here(whole.spark, step).tasks[0].report
+
+
+class _Place:
+    """The directory that is written."""
+
+    def __init__(self, url: str, filesystem: FileSystem | None) -> None:
+        if re.fullmatch(r"/*|\w+://[^/]*", url):
+            raise UsageError(f"path: {url}: want a directory below it")
+        self.url = url
+        self._filesystem = filesystem
+
+    def check(self, overwrite: bool, inputs: Sequence[str]) -> None:
+        """Raise UsageError if files are there, or inputs."""
+        here = _plain(self.url) + "/"
+        for name in map(unquote, inputs):
+            there = re.split(r"[*?\[]", _plain(name))[0].rstrip("/") + "/"
+            if there.startswith(here) or here.startswith(there):
+                raise UsageError(f"path: {self.url}: this is, or is in, the input {name}")
+        if overwrite:
+            return
+        for directory in self._directories():
+            filesystem, root = opened(directory, self._filesystem)
+            for name in files_below(filesystem, root):
+                raise UsageError(f"path: {self.url}: {name} exists (overwrite=True removes it)")
+
+    def clear(self) -> None:
+        """Remove the directory, and the manifests beside it."""
+        for directory in self._directories():
+            remove_directory(*opened(directory, self._filesystem))
+
+    def _directories(self) -> tuple[str, str]:
+        return self.url, self.url + ".bloomjoin"
+
+
+def _plain(name: str) -> str:
+    """Return the same for s3a:// and s3://, file: and a path."""
+    return re.sub("^([a-z0-9]+:)?/+", "", name)
+
+
+def _in_paths(logs: DataFrame) -> list[str]:
+    """Return the columns of a data frame that come from its files' paths."""
+    files = logs.inputFiles()
+    first = unquote(files[0]) if files else ""
+    return [c for c in logs.columns if f"/{c}=" in first]
