@@ -3,19 +3,22 @@
     python3 bench.py --data DIR --rows 20000000 --share 0.01 --rounds 5
 
 It generates a log and the IDs in DIR, by the harness in bench, if they are not there, starts a master and two
-workers of one core each on this machine, and runs the same join in six ways, in turn, once
-to warm up and then ``--rounds`` times. Printed are medians; of ratios, the median of the rounds'
+workers of one core each on this machine, and runs the same join in several ways, in turn, once
+to warm up and then ``--rounds`` times, each round in an order of its own. Printed are medians; of ratios, the median of the rounds'
 ratios. Sessions and the making of data are excluded. All ways must give the same rows.
 
     shuffle      no broadcast and no runtime filter
     default      Spark's configuration as it is
     runtime      no broadcast; the runtime Bloom filter, with thresholds that make it fire
     broadcast    the IDs are broadcast, whatever their size
-    bloomjoin    bloomjoin.spark.join in files mode, then Spark's default
+    join_to      bloomjoin.spark.join_to
+    whole        bloomjoin.spark.join in whole mode
+    files        bloomjoin.spark.join in files mode, then Spark's default
     auto         bloomjoin.spark.join in auto mode
     probe        the same in probe mode; with --view only
     java         the same filter in a UDF in Java, BloomProbe.java; with --view only, needs javac
 
+With --count the rows are counted in place of written, and join_to is bloomjoin.spark.count.
 With --view the log is a view, which a condition and a new column keep from being read as files.
 
 Memory is that of the larger executor: the most that Spark's tasks of a stage held for their
@@ -29,6 +32,7 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import shutil
 import statistics
 import struct
@@ -65,12 +69,15 @@ SETTINGS: dict[str, dict[str, str]] = {
         "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold": "100g",
     },
     "broadcast": {},
-    "bloomjoin": {},
+    "join_to": {},
+    "whole": {},
+    "files": {},
     "auto": {},
     "probe": {},
     "java": {},
 }
-FILES, VIEW = list(SETTINGS)[:-2], [w for w in SETTINGS if w not in ("bloomjoin", "auto")]
+OURS = ("join_to", "whole", "files", "auto")
+FILES, VIEW = list(SETTINGS)[:-2], [w for w in SETTINGS if w not in OURS]
 
 
 @dataclass
@@ -220,11 +227,12 @@ def query(
     """Return the join in one of the ways."""
     from pyspark.sql import functions
 
-    if way in ("bloomjoin", "auto"):
+    if way in OURS:
         from bloomjoin.spark import join
 
-        mode: Any = "files" if way == "bloomjoin" else "auto"
-        return join(spark, logs, ids, "user_id", how=how, staging=staging, mode=mode, memory=memory)
+        mode: Any = way
+        place = staging if way == "files" else None
+        return join(spark, logs, ids, "user_id", how=how, staging=place, mode=mode, memory=memory)
     left, right = (spark.read.parquet(f"file://{p}") for p in (logs, ids))
     if view:
         left = left.where("status < 500").withColumn("seconds", left.duration_ms / 1000)
@@ -242,6 +250,17 @@ def query(
     if way == "broadcast":
         right = functions.broadcast(right)
     return left.join(right, "user_id", how)
+
+
+def join_all(spark: SparkSession, logs: Path, ids: Path, out: Path, options: Any) -> Any:
+    """Write or count the join by tasks alone."""
+    from bloomjoin.spark import count, join_to
+
+    if options.count:
+        return count(spark, logs, ids, "user_id", options.how, memory=options.memory)
+    return join_to(
+        spark, logs, ids, "user_id", out, how=options.how, overwrite=True, memory=options.memory
+    )
 
 
 def register_java(spark: SparkSession, folder: Path) -> None:
@@ -287,7 +306,7 @@ def digest(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
 def measure(spark: SparkSession, ways: list[str], rounds: int, run: Callable[[str], Way]) -> None:
     """Run all ways in turn, so that each round compares like with like."""
     for _ in range(rounds):
-        for way in ways:
+        for way in random.sample(ways, len(ways)):
             spark.catalog.clearCache()
             run(way)
 
@@ -303,6 +322,7 @@ def main() -> None:
     parser.add_argument("--memory", help="of a command, for example 1GiB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--view", action="store_true")
+    parser.add_argument("--count", action="store_true")
     parser.add_argument("--ways", default="")
     parser.add_argument("--executor-memory", default="3g")
     options = parser.parse_args()
@@ -325,22 +345,31 @@ def main() -> None:
                 spark.conf.set(name, value)
             with Staging(str(options.data.resolve() / "staging")) as staging:
                 start = time.monotonic()
-                frame = query(
-                    spark, way, logs, ids, staging, options.how, options.memory, options.view
-                )
-                frame.write.mode("overwrite").parquet(f"file://{out}")
+                it = found[way]
+                if way == "join_to":
+                    it.report = join_all(spark, logs, ids, out, options)
+                else:
+                    frame = query(
+                        spark, way, logs, ids, staging, options.how, options.memory, options.view
+                    )
+                    it.report = report(frame) if way in OURS or way == "probe" else None
+                    if options.count:
+                        it.report, it.answer = None, (frame.count(),)
+                    else:
+                        frame.write.mode("overwrite").parquet(f"file://{out}")
                 took = time.monotonic() - start
-            it = found[way]
             spent = stages.take()
             it.seconds.append(took)
             it.shuffled.append(spent.shuffled)
             it.executor_seconds.append(spent.seconds)
             it.memory.append(spent.memory)
             it.beside.append(beside.take())
-            it.answer = digest(spark, out)
+            if options.count:
+                it.answer, it.report = it.answer or (it.report,), None
+            else:
+                it.answer = digest(spark, out)
             stages.take()
             beside.take()
-            it.report = report(frame) if way in ("bloomjoin", "auto", "probe") else None
             return it
 
         try:
@@ -349,6 +378,7 @@ def main() -> None:
             beside.stop()
             spark.stop()
             shutil.rmtree(out, ignore_errors=True)
+            shutil.rmtree(f"{out}.bloomjoin", ignore_errors=True)
             shutil.rmtree(options.data.resolve() / "staging", ignore_errors=True)
     show(found)
 
@@ -357,7 +387,7 @@ def show(found: dict[str, Way]) -> None:
     """Print medians without the first round, and fail if answers differ."""
     print("| way | s | of ours | executor s | MB shuffled | MB staged | MB in Java | MB beside |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    ours = found.get("bloomjoin") or found.get("probe")
+    ours = found.get("join_to") or found.get("probe")
     base = ours or next(iter(found.values()))
     for name, way in found.items():
         ratios = [a / b for a, b in zip(way.seconds[1:], base.seconds[1:], strict=True)]

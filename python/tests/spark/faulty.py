@@ -2,7 +2,7 @@
 """Stands for the command in a task, and does damage once: see test_faults.py.
 
 BLOOMJOIN_REAL is the command, BLOOMJOIN_FAULT what happens at the first attempt of shard 1 of a
-scan, and BLOOMJOIN_NOTES a directory where each attempt leaves a file named SHARD-PID.
+scan or join, and BLOOMJOIN_NOTES a directory where each attempt leaves a file named SHARD-PID.
 """
 
 import os
@@ -30,7 +30,7 @@ def main() -> None:
     real = os.environ["BLOOMJOIN_REAL"]
     command = [real, *sys.argv[1:]]
     shard = re.search(r"(?<=--shard )\d+", " ".join(command))
-    if sys.argv[1] != "scan" or shard is None:
+    if sys.argv[1] not in ("scan", "join") or shard is None:
         os.execv(real, command)
     notes = os.environ["BLOOMJOIN_NOTES"]
     open(os.path.join(notes, f"{shard[0]}-{os.getpid()}"), "x").close()

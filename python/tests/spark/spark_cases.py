@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[3]
 ROWS, KEYS = 20_000, 3_000
 
+# How bloomjoin may do each type of join.
+MODES = {how: ["files", "whole"] for how in ("inner", "semi")}
+MODES |= {how: ["whole"] for how in ("left", "anti")}
+MODES |= {how: ["files"] for how in ("right", "full")}
+
 
 def load_cluster() -> Any:
     spec = importlib.util.spec_from_file_location(

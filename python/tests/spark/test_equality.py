@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_cases import digest
+from spark_cases import MODES, digest
 
 from bloomjoin.spark import Staging, join, report
 
@@ -30,18 +30,23 @@ def numbers(*values: int | None, kind: pa.DataType | None = None) -> pa.Array:
     return pa.array(values, kind or pa.int64())
 
 
-def check(spark, staging, logs, ids, on, how="inner", why=None, **options):
-    """Compare with Spark's own join; ``why`` is a part of the reason if Spark does all of it."""
-    found = join(spark, logs, ids, on, how=how, staging=staging, mode="files", **options)
-    if why is None:
-        assert report(found).mode == "files", report(found).why
-    else:
-        assert why in (report(found).fallback or ""), report(found).why
-    names = {"semi": "left_semi", "anti": "left_anti"}
+def check(spark, staging, logs, ids, on, how="inner", why=None, whole=None, **options):
+    """Compare with Spark's own join; ``why`` is a part of the reason if Spark does all of it.
+
+    ``whole`` is the reason why tasks cannot join, if they can filter.
+    """
     left = spark.read.parquet(f"file://{logs}")
     right = ids if hasattr(ids, "columns") else spark.read.parquet(f"file://{ids}")
+    names = {"semi": "left_semi", "anti": "left_anti"}
     want = digest(left.join(right, on, names.get(how, how)))
-    assert digest(found) == want
+    for mode in MODES[how]:
+        found = join(spark, logs, ids, on, how=how, staging=staging, mode=mode, **options)
+        reason = (whole if mode == "whole" else None) or why
+        if reason is None:
+            assert report(found).mode == mode, report(found).why
+        else:
+            assert reason in (report(found).fallback or ""), report(found).why
+        assert digest(found) == want
     return want[0]
 
 
@@ -91,7 +96,8 @@ def test_files_of_other_columns(spark, staging, tmp_path):
         b={"m": numbers(3, 4), "id": numbers(1, 3)},
     )
     ids = spark.createDataFrame([(1,)], "id long")
-    assert check(spark, staging, logs, ids, "id") == 2
+    assert check(spark, staging, logs, ids, "id", whole="different columns") == 2
+    assert check(spark, staging, logs, ids, "id", how="semi") == 2
 
 
 def test_files_of_other_widths(spark, staging, tmp_path):
@@ -103,7 +109,7 @@ def test_files_of_other_widths(spark, staging, tmp_path):
         b={"id": numbers(1, 3, kind=pa.int32()), "n": numbers(3, 4)},
     )
     ids = spark.createDataFrame([(1,), (3,)], "id long")
-    assert check(spark, staging, logs, ids, "id") == 3
+    assert check(spark, staging, logs, ids, "id", whole="different columns") == 3
 
 
 @pytest.mark.parametrize("setting", ["ignoreCorruptFiles", "ignoreMissingFiles"])
@@ -122,7 +128,7 @@ def test_ids_that_cannot_be_written(spark, staging, tmp_path):
     logs = write(tmp_path / "logs", a={"id": numbers(1, 2, 3)})
     ids = spark.createDataFrame([(1, 5, 6), (2, 7, 8)], "id long, a int, b int")
     twice = ids.toDF("id", "a", "a")
-    check(spark, staging, logs, twice, "id", why="cannot be written")
+    check(spark, staging, logs, twice, "id", why="cannot be written", whole="have one name")
 
 
 def test_patterns_and_strange_names(spark, staging, tmp_path):
@@ -186,10 +192,11 @@ def test_nested_columns_beside_the_key(spark, staging, tmp_path):
     pairs = pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64()))
     logs = write(tmp_path / "logs", a={"id": numbers(1, 2, 3), "nested": nested, "pairs": pairs})
     ids = spark.createDataFrame([(1,), (3,)], "id long")
-    found = join(spark, logs, ids, "id", staging=staging, mode="files")
-    assert report(found).mode == "files"
     want = spark.read.parquet(f"file://{logs}").join(ids, "id").orderBy("id").collect()
-    assert found.orderBy("id").collect() == want
+    for mode in ("files", "whole"):
+        found = join(spark, logs, ids, "id", staging=staging, mode=mode)
+        assert report(found).mode == mode
+        assert found.orderBy("id").collect() == want
 
 
 def test_empty_log_files(spark, staging, tmp_path):
@@ -247,7 +254,7 @@ def test_columns_in_some_files_and_their_paths(spark, staging, tmp_path):
     write(tmp_path / "logs" / "n=2", a={"id": numbers(1, 3)})
     ids = spark.createDataFrame([(1,), (3,)], "id long")
     found = join(spark, tmp_path / "logs", ids, "id", staging=staging, mode="files")
-    assert "in their paths" in (report(found).fallback or "")
+    assert "of that name" in (report(found).fallback or "")
     logs = spark.read.parquet(f"file://{tmp_path}/logs")
     assert digest(found) == digest(logs.join(ids, "id"))
 

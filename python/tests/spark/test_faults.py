@@ -17,7 +17,7 @@ import pytest
 from spark_cases import digest, files_below
 
 from bloomjoin._errors import DataError, RetryableError
-from bloomjoin.spark import Staging, join, report
+from bloomjoin.spark import SparkReport, Staging, join, join_to, report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,22 +39,27 @@ class Case:
         shutil.copytree(data, self.data)
 
     def join(self, fault: str, staging: Staging, **more: str) -> DataFrame:
-        return join(
-            self.spark,
-            self.data / "logs",
-            self.data / "ids.parquet",
-            "name",
-            staging=staging,
-            mode="files",
-            tasks=TASKS,
-            binaries={os.uname().machine: FAULTY},
-            environment={
-                "BLOOMJOIN_REAL": self.binary,
-                "BLOOMJOIN_FAULT": fault,
-                "BLOOMJOIN_NOTES": str(self.notes),
-                **more,
-            },
-        )
+        options = self.options(fault, **more)
+        return join(*self.sides(), "name", staging=staging, mode="files", **options)
+
+    def rows(self, fault: str) -> DataFrame:
+        return join(*self.sides(), "name", mode="whole", **self.options(fault))
+
+    def write(self, fault: str, out: Path) -> SparkReport:
+        return join_to(*self.sides(), ["name"], out, mode="whole", **self.options(fault))
+
+    def sides(self) -> tuple[SparkSession, Path, Path]:
+        return self.spark, self.data / "logs", self.data / "ids.parquet"
+
+    def options(self, fault: str, **more: str) -> dict[str, Any]:
+        environment = {
+            "BLOOMJOIN_REAL": self.binary,
+            "BLOOMJOIN_FAULT": fault,
+            "BLOOMJOIN_NOTES": str(self.notes),
+            **more,
+        }
+        binaries = {os.uname().machine: FAULTY}
+        return {"tasks": TASKS, "binaries": binaries, "environment": environment}
 
     def want(self) -> tuple[Any, ...]:
         logs = self.spark.read.parquet(f"file://{self.data}/logs")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_cases import digest, files_below
+from spark_cases import MODES, digest, files_below
 
 from bloomjoin._errors import UsageError
-from bloomjoin.spark import Staging, _run, join, prefilter, report
+from bloomjoin.spark import Staging, _choose, join, prefilter, report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,53 +33,52 @@ def plain(spark: SparkSession, data: Path, on, how: str):
     return logs.join(ids, on, SPARK_HOW.get(how, how))
 
 
-def check(spark, data, staging, on, how, mode, ids=None, **options):
-    found = join(
-        spark,
-        data / "logs",
-        ids if ids is not None else data / "ids.parquet",
-        on,
-        how=how,
-        staging=staging,
-        mode="files",
-        tasks=3,
-        **options,
-    )
-    assert report(found).mode == mode, report(found).why
+def check(spark, data, staging, on, how, ids=None, **options):
     want = digest(plain(spark, data, on, how))
     assert want[0] > 0
-    assert digest(found) == want
+    for mode in MODES[how]:
+        found = join(
+            spark, data / "logs", ids if ids is not None else data / "ids.parquet", on,
+            how=how, staging=staging, mode=mode, tasks=3, **options,
+        )  # fmt: skip
+        assert report(found).mode == mode, report(found).why
+        assert digest(found) == want
     return report(found)
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_integers(spark, data, staging, how):
-    found = check(spark, data, staging, "id", how, "files")
+    check(spark, data, staging, "id", how)
+
+
+def test_report(spark, data, staging):
+    found = report(
+        join(spark, data / "logs", data / "ids.parquet", "id", staging=staging, mode="files")
+    )
     assert found.rows_in == 20_000
     assert found.filter_kind == "exact"
     assert 0 < found.candidates < found.rows_in
-    assert found.reads_log == (how in ("anti", "left", "full"))
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_strings(spark, data, staging, how):
-    check(spark, data, staging, "name", how, "files")
+    check(spark, data, staging, "name", how)
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_composite(spark, data, staging, how):
-    check(spark, data, staging, ["id", "name", "day"], how, "files")
+    check(spark, data, staging, ["id", "name", "day"], how)
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_types(spark, data, staging, key):
-    check(spark, data, staging, key, "semi", "files")
+    check(spark, data, staging, key, "semi")
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_types_of_a_data_frame(spark, data, staging, key):
     ids = spark.read.parquet(f"file://{data}/ids.parquet").repartition(3)
-    check(spark, data, staging, key, "inner", "files", ids=ids)
+    check(spark, data, staging, key, "inner", ids=ids)
 
 
 @pytest.mark.parametrize("frame", [False, True])
@@ -258,7 +257,7 @@ def test_every_row_with_other_names(spark, data, staging, how):
     found = join(
         spark, data / "logs", ids, "id=the_id", how=how, staging=staging, mode="files", tasks=2
     )
-    assert report(found).mode == "files", report(found).why
+    assert report(found).mode == MODES[how][0], report(found).why
     assert digest(found) == digest(logs.join(ids, logs.id == ids.the_id, SPARK_HOW.get(how, how)))
     same = ids.withColumnRenamed("the_id", "id")
     found = join(spark, data / "logs", same, "id", how=how, staging=staging, mode="files")
@@ -269,54 +268,27 @@ def test_every_row_with_other_names(spark, data, staging, how):
 def test_every_row_and_no_id(spark, data, staging, how):
     ids = spark.createDataFrame([(-1, 1), (-2, 2), (None, 3)], "id long, plan int")
     found = join(spark, data / "logs", ids, "id", how=how, staging=staging, mode="files")
-    assert report(found).mode == "files", report(found).why
+    assert report(found).mode == MODES[how][0], report(found).why
     logs = spark.read.parquet(f"file://{data}/logs")
     assert digest(found) == digest(logs.join(ids, "id", SPARK_HOW.get(how, how)))
 
 
-@pytest.mark.parametrize("how", ["left", "full"])
-def test_every_row_and_many_ids(spark, data, staging, how):
-    """IDs that cannot be broadcast are Spark's to join, and still there."""
-    ids = spark.read.parquet(f"file://{data}/ids.parquet").select("name", "plan")
-    logs = spark.read.parquet(f"file://{data}/logs")
-    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    try:
-        found = join(spark, data / "logs", ids, "name", how=how, staging=staging, mode="files")
-        assert "too many to broadcast" in (report(found).fallback or "")
-        assert digest(found) == digest(logs.join(ids, "name", how))
-    finally:
-        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-
-
-def test_anti_join_of_most_rows(spark, data, staging):
-    """The rows that an exact filter does not have are the answer, if they are the fewer."""
-    ids = spark.range(100, 5000)
-    found = join(spark, data / "logs", ids, "id", how="anti", staging=staging, mode="files")
-    assert "no join is left" in report(found).why
-    logs = spark.read.parquet(f"file://{data}/logs")
-    want = digest(logs.join(ids, "id", "left_anti"))
-    assert digest(found) == want
-    assert 0 < want[0] < 2000
-
-
-def test_auto_leaves_a_small_log_to_spark(spark, data, staging, tmp_path):
+def test_auto(spark, data, staging, tmp_path, monkeypatch):
+    """A small log is left to Spark; others are joined whole, or staged."""
     found = join(spark, data / "logs", data / "ids.parquet", "id", staging=staging)
     assert "small" in (report(found).fallback or "")
     assert digest(found) == digest(plain(spark, data, "id", "inner"))
     assert files_below(tmp_path / "staging") == []
-
-
-@pytest.mark.parametrize("share", ["some", "most"])
-def test_auto_plans(spark, data, staging, monkeypatch, share):
-    monkeypatch.setattr(_run, "_SMALL_BROADCAST", 0)
-    ids = spark.read.parquet(f"file://{data}/ids.parquet").select("id")
-    if share == "most":
-        ids = spark.range(0, 3000)
-    found = join(spark, data / "logs", ids, "id", staging=staging)
-    assert ("of the log's rows have an ID" in report(found).why) == (share == "most")
-    assert "plan" in report(found).seconds
-    logs = spark.read.parquet(f"file://{data}/logs")
-    assert digest(found) == digest(logs.join(ids, "id"))
+    monkeypatch.setattr(_choose, "_SMALL", 0)
+    for how in HOWS:
+        found = join(spark, data / "logs", data / "ids.parquet", "id", how=how, staging=staging)
+        assert report(found).mode == MODES[how][-1], report(found).why
+    monkeypatch.setattr(_choose, "_LARGE_IDS", 0)
+    monkeypatch.setattr(_choose, "_FEW_CORES", 0)
+    found = join(spark, data / "logs", data / "ids.parquet", "id", staging=staging)
+    assert report(found).mode == "files"
+    found = join(spark, data / "logs", data / "ids.parquet", "id", how="left")
+    assert "each core would read" in report(found).why
 
 
 def test_what_is_refused(spark, data, staging, tmp_path):
@@ -329,7 +301,9 @@ def test_what_is_refused(spark, data, staging, tmp_path):
     with pytest.raises(UsageError, match="how"):
         join(spark, data / "logs", ids, "id", how="cross", staging=staging)
     with pytest.raises(UsageError, match="absolute"):
-        join(spark, data / "logs", ids, "id", staging="relative")
+        join(spark, data / "logs", ids, "id", staging="relative", mode="files")
+    with pytest.raises(UsageError, match="staging"):
+        join(spark, data / "logs", ids, "id", mode="files")
 
 
 def test_staging_ends_with_its_block(spark, data, tmp_path):

@@ -161,7 +161,7 @@ def test_random_joins(spark, tmp_path, seed):
                 on,
                 how=how,
                 staging=staging,
-                mode="probe" if probe else "files",
+                mode="probe" if probe else draw.choice(["files", "whole"]),
                 tasks=draw.choice([None, 1, 3]),
                 both_ways=draw.choice([None, None, True, False]),
             )

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from bloomjoin._errors import UsageError
 
 from . import _jobs, _probe, _task
+from ._plain import quoted
 from ._resources import Room
 from ._staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
 
 # A task starts a command, which takes as long as the scan of some tens of MiB.
 _TASK_BYTES = 512 << 20
@@ -245,7 +246,7 @@ def read_staged(
 ) -> DataFrame:
     """Return staged rows with the types that Spark has for the files they come from."""
     from pyspark.sql import functions
-    from pyspark.sql.types import NullType, StringType, StructField, StructType
+    from pyspark.sql.types import StringType, StructField, StructType
 
     stored = StructType(
         [StructField(f.name, StringType(), True) if f.name in hive else f for f in schema.fields]
@@ -253,13 +254,18 @@ def read_staged(
     if not staged.files:
         return spark.createDataFrame([], schema)
     frame = spark.read.schema(stored).parquet(*[spark_url(f) for f in staged.files])
-    names = [f"`{f.name.replace('`', '``')}`" for f in schema.fields]
-    columns = []
-    for name, f in zip(names, schema.fields, strict=True):
-        if f.name not in hive:
-            columns.append(functions.col(name))
-        elif isinstance(f.dataType, NullType):  # all directories say __HIVE_DEFAULT_PARTITION__
-            columns.append(functions.lit(None).alias(f.name))
-        else:
-            columns.append(functions.col(name).cast(f.dataType).alias(f.name))
+    columns = [
+        of_path(f.name, f.dataType) if f.name in hive else functions.col(quoted(f.name))
+        for f in schema.fields
+    ]
     return frame.select(*columns)
+
+
+def of_path(name: str, kind: DataType) -> Column:
+    """Return a column of strings from paths, in the type that Spark has for them."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import NullType
+
+    # All directories may say __HIVE_DEFAULT_PARTITION__.
+    void = isinstance(kind, NullType)
+    return (functions.lit(None) if void else functions.col(quoted(name)).cast(kind)).alias(name)

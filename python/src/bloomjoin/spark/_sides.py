@@ -70,8 +70,8 @@ class Side:
         self._columns = [*missing, *wanted]
 
     def names_all(self, found: Frozen) -> bool:
-        """Report whether each file of a list is named."""
-        return set(self.names) == set(found.identities)
+        """Report whether each file of a list is named, and once."""
+        return sorted(self.names) == sorted(found.identities)
 
 
 def logs_side(

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from . import _jobs, _ship, _task
 from ._checks import check_join, check_listed, check_old_dates, check_stored
 from ._equality import Pair
-from ._files import Frozen, listed, reference
+from ._files import Frozen, listed, of_path, reference
 from ._plain import Unsuitable, quoted, using
 from ._report import SparkReport
 from ._resources import Room, Settings
@@ -103,7 +103,6 @@ class Whole:
 
     def rows(self) -> DataFrame:
         """Return the answer, which tasks make when it is used."""
-        from pyspark.sql import functions
         from pyspark.sql.types import StringType, StructField, StructType
 
         if len(self.log.tables) > 1 and self.how not in _ONE_SIDE:
@@ -113,16 +112,16 @@ class Whole:
             in_path = side != "ids" and field.name in self.log.hive
             # Names may not be unique.
             stored.add(StructField(f"c{i}", StringType() if in_path else field.dataType, True))
-            kinds = [t[field.name] for t in self.log.tables if field.name in t]
-            if side != "ids" and not in_path and (why := not_carried(field, kinds)):
+            found = [t[field.name] for t in self.log.tables if field.name in t]
+            if side != "ids" and not in_path and (why := not_carried(field, found)):
                 raise Unsuitable(f"logs: {why}")
         union = ["--schema", "union"] if len(self.log.tables) > 1 else []
         step = self._with([*_chosen(columns), *union, "-o", "-"])
         mapper = _ship.stream(step, arrow_schema(stored), self._is_corrected())
         rows = self.spark.range(0, self.tasks, 1, self.tasks).mapInArrow(mapper, stored)
         if self.log.hive:
-            named = zip(stored.names, columns, strict=True)
-            rows = rows.select(*(functions.col(n).cast(field.dataType) for n, (_, field) in named))
+            kinds = zip(stored.names, columns, strict=True)
+            rows = rows.select(*(of_path(name, field.dataType) for name, (_, field) in kinds))
         return rows.toDF(*(field.name for _, field in columns))
 
     def count(self) -> int:
@@ -155,12 +154,12 @@ class Whole:
 
     def _columns(self) -> list[tuple[str, StructField]]:
         """Return the columns of the answer in Spark's order, and their side: none for a key."""
-        logs, ids = self.logs.schema, self.ids.schema
-        keys = list(dict.fromkeys(p.log for p in self.on)) if using(self.on) else []
-        found = [("", logs[name]) for name in keys]
-        found += [("log", f) for f in logs.fields if f.name not in keys]
+        pairs = {p.log: p for p in self.on} if using(self.on) else {}
+        kept = {p.ids for p in pairs.values()}
+        found = [("" if p.log == p.ids else "log", self.logs.schema[p.log]) for p in pairs.values()]
+        found += [("log", f) for f in self.logs.schema.fields if f.name not in pairs]
         if self.how not in _ONE_SIDE:
-            found += [("ids", f) for f in ids.fields if f.name not in keys]
+            found += [("ids", f) for f in self.ids.schema.fields if f.name not in kept]
         return found
 
     def _is_corrected(self) -> bool:
