@@ -3,7 +3,7 @@
     python3 bench.py --data DIR --rows 20000000 --share 0.01 --rounds 5
 
 It generates a log and the IDs in DIR, by the harness in bench, if they are not there, starts a master and two
-workers of one core each on this machine, and runs the same join in several ways, in turn, once
+workers (--workers) of one core each on this machine, and runs the same join in several ways, in turn, once
 to warm up and then ``--rounds`` times, each round in an order of its own. Printed are medians; of ratios, the median of the rounds'
 ratios. Sessions and the making of data are excluded. All ways must give the same rows.
 
@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import io
 import json
 import os
 import random
@@ -249,7 +250,12 @@ def query(
         left = left.where(functions.expr(f"probe(user_id, '{java_filter(ids)}')"))
     if way == "broadcast":
         right = functions.broadcast(right)
-    return left.join(right, "user_id", how)
+    answer = left.join(right, "user_id", how)
+    if way == "runtime":
+        with contextlib.redirect_stdout(io.StringIO()) as plan:
+            answer.explain()
+        assert "might_contain" in plan.getvalue(), "Spark makes no filter"
+    return answer
 
 
 def join_all(spark: SparkSession, logs: Path, ids: Path, out: Path, options: Any) -> Any:
@@ -320,6 +326,7 @@ def main() -> None:
     parser.add_argument("--ids", type=int, default=0, help="at least so many IDs")
     parser.add_argument("--how", default="inner")
     parser.add_argument("--memory", help="of a command, for example 1GiB")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--view", action="store_true")
     parser.add_argument("--count", action="store_true")
@@ -332,7 +339,7 @@ def main() -> None:
     found = {way: Way() for way in ways}
     from bloomjoin.spark import Staging, report
 
-    with Cluster(2, 1, "4g") as cluster:
+    with Cluster(options.workers, 1, "4g") as cluster:
         spark = session(cluster, options.executor_memory)
         if "java" in ways:
             register_java(spark, cluster.directory)

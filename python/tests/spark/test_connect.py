@@ -22,18 +22,25 @@ import sys
 sys.path[:0] = [sys.argv[1]]
 from pathlib import Path
 from pyspark.sql import SparkSession
-from bloomjoin.spark import Staging, join, report
+from bloomjoin.spark import Staging, count, join, join_to, report
 from spark_cases import digest, files_below
 spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
 data, folder = sys.argv[3], Path(sys.argv[4])
+out = str(folder.parent / "out")
 logs, ids = spark.read.parquet(data + "/logs"), spark.read.parquet(data + "/ids.parquet")
 with Staging(str(folder)) as staging:
     for given in data + "/ids.parquet", ids:
-        for how in "inner", "left":
-            options = {"how": how, "staging": staging, "mode": "files"}
+        for how in "inner", "left", "right":
+            mode = "files" if how == "right" else "whole"
+            options = {"how": how, "staging": staging, "mode": mode}
             found = join(spark, data + "/logs", given, "name", **options)
-            assert report(found).fallback is None, report(found)
+            assert report(found).mode == mode, report(found)
             assert digest(found) == digest(logs.join(ids, "name", how))
+        found = join_to(spark, data + "/logs", given, "name", out, how="semi", overwrite=True)
+        want = logs.join(ids, "name", "left_semi")
+        assert found.mode == "whole" and found.rows_out == want.count(), found
+        assert digest(spark.read.parquet("file://" + out).select(want.columns)) == digest(want)
+        assert count(spark, data + "/logs", given, "name", "semi") == want.count()
     view = logs.where("row % 3 = 0")
     found = join(spark, view, ids, "name", staging=staging, mode="probe")
     assert report(found).mode == "probe", report(found)

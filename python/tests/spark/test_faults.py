@@ -45,8 +45,8 @@ class Case:
     def rows(self, fault: str) -> DataFrame:
         return join(*self.sides(), "name", mode="whole", **self.options(fault))
 
-    def write(self, fault: str, out: Path) -> SparkReport:
-        return join_to(*self.sides(), ["name"], out, mode="whole", **self.options(fault))
+    def write(self, fault: str, out: Path | str, **more: str) -> SparkReport:
+        return join_to(*self.sides(), "name", out, mode="whole", **self.options(fault, **more))
 
     def sides(self) -> tuple[SparkSession, Path, Path]:
         return self.spark, self.data / "logs", self.data / "ids.parquet"

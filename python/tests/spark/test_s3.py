@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_cases import digest, start_session
+from spark_cases import MODES, digest, start_session
 from test_faults import FAULTY
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -81,10 +81,10 @@ def check(session, lake, server, staging, how, ids=None, on="name", **options):
     # Executors do not have the credentials in their environment: they travel with the tasks.
     found = join(
         session, f"{lake}/data/logs/", f"{lake}/data/ids.parquet" if ids is None else ids, on,
-        how=how, staging=staging, mode="files", tasks=3,
+        how=how, staging=staging, mode=options.pop("mode", MODES[how][0]), tasks=3,
         **{"environment": dict(server.environment()), **options},
     )  # fmt: skip
-    assert report(found).mode == "files", report(found).why
+    assert report(found).mode in MODES[how], report(found).why
     logs = session.read.parquet(f"{lake}/data/logs")
     right = session.read.parquet(f"{lake}/data/ids.parquet") if ids is None else ids
     want = digest(logs.join(right, on, HOWS[how]))
@@ -95,7 +95,8 @@ def check(session, lake, server, staging, how, ids=None, on="name", **options):
 
 @pytest.mark.parametrize("how", HOWS)
 def test_joins(session, lake, server, staging, how):
-    assert check(session, lake, server, staging, how).candidates > 0
+    for mode in MODES[how]:
+        check(session, lake, server, staging, how, mode=mode)
 
 
 def test_both_ways(session, lake, server, staging):

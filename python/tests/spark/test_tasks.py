@@ -56,6 +56,9 @@ def scan_step(shipped: _task.Binary, folder: Path, binary: str, tasks: int) -> _
         "prefix": str(folder / "out-"),
         "suffix": ".parquet",
         "filter": {"url": f"file://{folder}/ids.bjf", "digest": ids.digest},
+        "list": b"",
+        "ids": "",
+        "unchanged": {},
     }
 
 
@@ -105,6 +108,9 @@ def test_tasks_need_no_package() -> None:
         "prefix": "",
         "suffix": "",
         "filter": {},
+        "list": b"",
+        "ids": "",
+        "unchanged": {},
     }
     for mapper in _ship.each(step), _ship.listings([]):
         assert not re.search(rb"bloomjoin\.spark|bloomjoin\._", cloudpickle.dumps(mapper))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from spark_cases import digest, files_below
 from test_faults import TASKS, Case, ended
+
+sys.path.append(str(Path(__file__).parents[1]))
+from s3gateway import gateway
 
 import bloomjoin
 from bloomjoin._errors import DataError, UsageError
@@ -184,3 +191,26 @@ def test_faults(case: Case, fault: str, way: str) -> None:
         assert len(names) >= TASKS
         assert all(n.endswith(".parquet") for n in names), names
         assert not [n for n in os.listdir(f"{out}.bloomjoin") if n.startswith(("plan", "shard"))]
+
+
+@pytest.mark.skipif("BLOOMJOIN_S3GW" not in os.environ, reason="no server named")
+@pytest.mark.parametrize("fault", ["none", "kill before", "kill after", "straggle"])
+def test_into_a_store(case: Case, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """Objects appear at the end, and no upload of a lost attempt is left."""
+    with gateway() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)  # of the driver, which commits
+        files = server.filesystem()
+        files.create_dir("lake")
+        found = case.write(fault, "s3a://lake/out", **server.environment())
+        with pytest.raises(UsageError, match="overwrite"):
+            case.write("none", "s3a://lake/out")
+        sweep = [case.binary, "commit", "--sweep", "--older", "0s", "--json", "s3a://lake/out/"]
+        left = subprocess.run(sweep, check=True, capture_output=True).stdout
+        assert json.loads(left)["left"] == []
+        out = case.staging.parent / "out"
+        pyarrow.fs.copy_files("lake/out", str(out), source_filesystem=files)
+    logs, ids = sides(case.spark, case.data)
+    rows = case.spark.read.parquet(f"file://{out}").select(*logs.join(ids, "name").columns)
+    assert digest(rows) == case.want()
+    assert found.rows_out == rows.count()

@@ -117,7 +117,9 @@ def _collected(spark: SparkSession, mapper: _task.Mapper, tasks: int) -> Job:
     rows.sort(key=lambda row: int(row["shard"]))
     for row in rows:
         if row["exit_code"]:
-            raise _ERRORS[row["exit_code"]](row["text"], exit_code=row["exit_code"])
+            # A list that no longer fits is made anew when the program runs again.
+            kind = RetryableError if "[E207]" in row["text"] else _ERRORS[row["exit_code"]]
+            raise kind(row["text"], exit_code=row["exit_code"])
     if [row["shard"] for row in rows] != list(range(tasks)):
         raise InternalError(f"want a result of each of {tasks} tasks, got {len(rows)}")
     return Job(tuple(_done(row) for row in rows), time.monotonic() - start)

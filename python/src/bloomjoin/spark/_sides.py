@@ -23,7 +23,7 @@ Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class Side:
-    """A log or an ID set: a data frame, or files by ``names``, which are paths and URLs.
+    """A log or an ID set: a data frame, or files by ``given`` paths and URLs.
 
     ``listed`` is what the names stand for, if that is known already.
     """
@@ -32,13 +32,14 @@ class Side:
         self,
         spark: SparkSession,
         frame: DataFrame | None,
-        names: tuple[str, ...] = (),
+        given: tuple[str, ...] = (),
         listed: Frozen | None = None,
     ) -> None:
-        self.names = names
+        self.names = tuple(c for name in given for c in _choices(name))
         self.listed = listed
         self._spark = spark
         self._frame = frame
+        self._given = given
         self._columns: list[str] | None = None
         # Spark would start a job to find the same.
         self._stored = inferred(spark, listed.firsts) if listed else None
@@ -49,7 +50,7 @@ class Side:
         frame = self._frame
         if frame is None:
             reader = self._spark.read.schema(self._stored) if self._stored else self._spark.read
-            frame = reader.parquet(*map(spark_url, self.names))
+            frame = reader.parquet(*map(spark_url, self._given))
         return frame if self._columns is None else frame.select(*map(quoted, self._columns))
 
     @functools.cached_property
@@ -71,7 +72,7 @@ class Side:
 
     def names_all(self, found: Frozen) -> bool:
         """Report whether each file of a list is named, and once."""
-        return sorted(self.names) == sorted(found.identities)
+        return sorted(self.names) == sorted(found.identities) and self.names == self._given
 
 
 def logs_side(
@@ -94,7 +95,7 @@ def ids_side(
     """Return the IDs, files or a data frame."""
     if is_frame(ids):
         return Side(spark, cast("DataFrame", ids))
-    return Side(spark, None, names_of(side, ids), listed)
+    return Side(spark, None, given_names(side, ids), listed)
 
 
 def case_sensitive(spark: SparkSession) -> bool:
@@ -107,13 +108,18 @@ def is_frame(value: object) -> bool:
     return hasattr(value, "mapInArrow")
 
 
-def names_of(side: str, given: object) -> tuple[str, ...]:
-    """Return paths and URLs that mean the same to every task."""
+def given_names(side: str, given: object) -> tuple[str, ...]:
+    """Return paths and URLs that mean the same on every machine."""
     names = cast("Names", given)
     several = [names] if isinstance(names, (str, os.PathLike)) else list(names)
     if not several:
         raise UsageError(f"{side}: want a path or more, got none")
-    return tuple(c for n in several for c in _choices(absolute(n)))
+    return tuple(map(absolute, several))
+
+
+def names_of(side: str, given: object) -> list[str]:
+    """Return what the command takes for such names."""
+    return [c for name in given_names(side, given) for c in _choices(name)]
 
 
 def _choices(name: str) -> list[str]:
