@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -99,7 +99,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return pa.schema([pa.field(f.name, _arrow(f.dataType)) for f in schema.fields])
 
 
-def not_carried(field: StructField, stored: Sequence[str]) -> str | None:
+def not_carried(field: StructField, stored: Iterable[str]) -> str | None:
     """Return why a column cannot be read from files that store such types, or None."""
     try:
         leaves = list(_leaves(field.dataType))

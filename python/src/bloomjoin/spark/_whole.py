@@ -105,18 +105,23 @@ class Whole:
         """Return the answer, which tasks make when it is used."""
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if len(self.log.tables) > 1 and self.how not in _ONE_SIDE:
-            raise Unsuitable("files of the log have different columns")
         columns, stored = self._columns(), StructType()
         for i, (side, field) in enumerate(columns):
             in_path = side != "ids" and field.name in self.log.hive
             # Names may not be unique.
             stored.add(StructField(f"c{i}", StringType() if in_path else field.dataType, True))
-            found = [t[field.name] for t in self.log.tables if field.name in t]
-            if side != "ids" and not in_path and (why := not_carried(field, found)):
+            found = {t.get(field.name, "nothing") for t in self.log.tables}
+            if side == "ids" or in_path:
+                continue
+            if "nothing" in found:
+                raise Unsuitable(f"logs: some files lack {field.name}")
+            if len(found) > 1:
+                raise Unsuitable(
+                    f"logs: {field.name} is stored as {' and as '.join(sorted(found))}"
+                )
+            if why := not_carried(field, found):
                 raise Unsuitable(f"logs: {why}")
-        union = ["--schema", "union"] if len(self.log.tables) > 1 else []
-        step = self._with([*_chosen(columns), *union, "-o", "-"])
+        step = self._with([*_chosen(columns), "-o", "-"])
         mapper = _ship.stream(step, arrow_schema(stored), self._is_corrected())
         rows = self.spark.range(0, self.tasks, 1, self.tasks).mapInArrow(mapper, stored)
         if self.log.hive:
