@@ -203,7 +203,7 @@ def stream(step: Step, schema: pa.Schema, corrected: bool) -> Mapper:
                     for rows in _streamed(command, step["environment"]):
                         table = pa.Table.from_batches([rows]).rename_columns(schema.names)
                         _check_calendar(table, step, corrected)
-                        yield from table.cast(schema, safe=False).to_batches()
+                        yield from table.cast(schema).to_batches()
 
     return run
 

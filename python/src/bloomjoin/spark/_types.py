@@ -77,7 +77,9 @@ def inferred(spark: SparkSession, files: Sequence[str]) -> StructType | None:
     footer = pq.read_metadata(files[0])
     said = (footer.metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata", b"").decode()
     if said:
-        found: StructType = StructType.fromJson(json.loads(said))
+        # Spark takes any column and element of a file for one that may be NULL.
+        loose = re.sub(r'("(?:nullable|containsNull|valueContainsNull)":)false', r"\1true", said)
+        found: StructType = StructType.fromJson(json.loads(loose))
         return None if "__CHAR_VARCHAR" in said or "udt" in said or "collat" in said else found
     ntz = str(spark.conf.get(_INFER_NTZ, "true")).lower() == "true"
     schema = StructType()

@@ -90,7 +90,9 @@ class Whole:
         if "ids" in lists and _as_they_are(lists["ids"], ids, on, how):
             size = lists["ids"].bytes
             step["unchanged"] = dict(lists["ids"].identities)
-            command += [word for name in ids.names for word in ("--ids", name)]
+            # A file that is added to their directory later is none of them.
+            names = [*step["unchanged"]] or ids.names
+            command += [word for name in names for word in ("--ids", name)]
         else:
             keys = [quoted(p.ids) for p in on]
             frame = ids.frame.select(*dict.fromkeys(keys)) if how in _ONE_SIDE else ids.frame
@@ -105,18 +107,17 @@ class Whole:
         """Return the answer, which tasks make when it is used."""
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if len(self.log.tables) > 1 and self.how not in _ONE_SIDE:
+        if len(self.log.tables) > 1:
             raise Unsuitable("files of the log have different columns")
         columns, stored = self._columns(), StructType()
         for i, (side, field) in enumerate(columns):
             in_path = side != "ids" and field.name in self.log.hive
             # Names may not be unique.
             stored.add(StructField(f"c{i}", StringType() if in_path else field.dataType, True))
-            found = [t[field.name] for t in self.log.tables if field.name in t]
+            found = [t.get(field.name, "") for t in self.log.tables]
             if side != "ids" and not in_path and (why := not_carried(field, found)):
                 raise Unsuitable(f"logs: {why}")
-        union = ["--schema", "union"] if len(self.log.tables) > 1 else []
-        step = self._with([*_chosen(columns), *union, "-o", "-"])
+        step = self._with([*_chosen(columns), "-o", "-"])
         mapper = _ship.stream(step, arrow_schema(stored), self._is_corrected())
         rows = self.spark.range(0, self.tasks, 1, self.tasks).mapInArrow(mapper, stored)
         if self.log.hive:
@@ -158,6 +159,9 @@ class Whole:
         kept = {p.ids for p in pairs.values()}
         found = [("" if p.log == p.ids else "log", self.logs.schema[p.log]) for p in pairs.values()]
         found += [("log", f) for f in self.logs.schema.fields if f.name not in pairs]
+        for _, field in found:
+            if not all(field.name in self.log.hive or field.name in t for t in self.log.tables):
+                raise Unsuitable(f"logs: {field.name} is not in all files")
         if self.how not in _ONE_SIDE:
             found += [("ids", f) for f in self.ids.schema.fields if f.name not in kept]
         return found
