@@ -16,7 +16,7 @@ from test_faults import TASKS, Case, ended
 
 import bloomjoin
 from bloomjoin._errors import DataError, UsageError
-from bloomjoin.spark import count, join, join_to, report
+from bloomjoin.spark import _commit, count, join, join_to, report
 
 HOWS = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
@@ -134,6 +134,30 @@ def test_ids_that_change(spark, data, tmp_path):
         found.count()
 
 
+def test_a_failure_beside_another_run(spark, data, tmp_path, monkeypatch):
+    real = _commit._written
+
+    def late(*arguments: Any) -> None:
+        real(*arguments)  # As another run would.
+        raise OSError("this run fails")
+
+    monkeypatch.setattr(_commit, "_written", late)
+    with pytest.raises(OSError, match="this run fails"):
+        join_to(spark, data / "logs", data / "ids.parquet", "id", tmp_path / "out", how="semi")
+    logs, ids = sides(spark, data)
+    want = logs.join(ids, "id", "left_semi")
+    assert digest(written(spark, tmp_path / "out", want)) == digest(want)
+
+
+def test_an_answer_without_rows(spark, data, tmp_path):
+    logs, _ = sides(spark, data)
+    ids = spark.createDataFrame([], "id long, plan string")
+    found = join_to(spark, data / "logs", ids, "id", tmp_path / "out")
+    assert (found.mode, found.rows_out) == ("whole", 0)
+    want = logs.join(ids, "id")
+    assert digest(written(spark, tmp_path / "out", want)) == digest(want)
+
+
 def test_ids_that_are_added(spark, data, tmp_path):
     ids = tmp_path / "ids"
     ids.mkdir()
@@ -163,6 +187,8 @@ def test_a_file_that_says_other_columns(spark, tmp_path):
     want = spark.read.parquet(f"file://{log}").join(ids, "id")
     found = join(spark, log, ids, "id", mode="whole")
     assert (report(found).mode, found.schema["a"]) == ("whole", want.schema["a"])
+    pq.write_metadata(pq.read_schema(log).remove(2).remove_metadata(), log.parent / "_metadata")
+    assert join(spark, log.parent, ids, "id", mode="whole").columns == ["id", "a"]
     # Other programs keep what the file says of its columns.
     table, other = pq.read_table(log), tmp_path / "other.parquet"
     pq.write_table(table.drop_columns(["n"]), other)

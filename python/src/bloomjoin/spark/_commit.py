@@ -83,7 +83,10 @@ def join_to(
         listed = time.monotonic()
         place.empty(overwrite)
         try:
-            return _written(whole, place, listed - start)
+            found = _written(whole, place, listed - start)
+            if not found.output_files:
+                _write_columns(spark_join(left.frame, right.frame, pairs, kind), place.url)
+            return found
         except BaseException:
             place.abandon()
             raise
@@ -117,6 +120,12 @@ def _written(whole: Whole, place: _Place, seconds: float) -> SparkReport:
         task_seconds={"join": job.task_seconds},
         peak_bytes=job.peak_bytes,
     )
+
+
+def _write_columns(answer: DataFrame, path: str) -> None:
+    """Write a file without rows, as Spark does, in which readers find the columns."""
+    if len({name.lower() for name in answer.columns}) == len(answer.columns):
+        answer.limit(0).write.mode("append").parquet(spark_url(path))
 
 
 def _commit(whole: Whole, command: list[str], path: str) -> dict[str, int]:

@@ -79,7 +79,8 @@ class Whole:
             check_listed(name, side, lists[name])
             keys = [p.log if name == "logs" else p.ids for p in on]
             check_stored(spark, name, side, lists[name], keys)
-        check_old_dates(ids, on)
+        if ids.names:
+            check_old_dates(ids, on)
         log = lists["logs"]
         command = ["join", "--type", _TYPES[how], "--memory", room.memory, "--threads", "1"]
         command += ["--quiet", *room.options, "--files-from", _task.LIST, "--on", _on(on)]
@@ -96,7 +97,7 @@ class Whole:
         else:
             keys = [quoted(p.ids) for p in on]
             frame = ids.frame.select(*dict.fromkeys(keys)) if how in _ONE_SIDE else ids.frame
-            step["ids"], size = _shipped(spark, frame)
+            step["ids"], size = _shipped(spark, frame, {p.ids for p in on})
             command += ["--ids", _task.IDS]
         each = max(_TASK_BYTES, _TIMES_IDS * size)
         tasks = room.tasks_of(log.bytes, log.row_groups, each, all_cores=True)
@@ -193,7 +194,7 @@ def _as_they_are(found: Frozen, ids: Side, on: Sequence[Pair], how: str) -> bool
     return not any(not_carried(ids.schema[c], [table.get(c, "nothing")]) for c in columns)
 
 
-def _shipped(spark: SparkSession, ids: DataFrame) -> tuple[str, int]:
+def _shipped(spark: SparkSession, ids: DataFrame, keys: set[str]) -> tuple[str, int]:
     """Send the rows of a data frame to the executors, and return the file's name and size.
 
     They are evaluated once: another evaluation may give other rows.
@@ -211,6 +212,8 @@ def _shipped(spark: SparkSession, ids: DataFrame) -> tuple[str, int]:
         raise Unsuitable("the IDs are too many to be sent to every executor: write them to files")
     tables = [pa.ipc.open_stream(part).read_all().cast(schema) for part in parts]
     table = pa.concat_tables([schema.empty_table(), *tables])
+    if old := [k for k in keys if _task.has_old(table[k])]:
+        raise Unsuitable(f"ids: {old[0]} has values that files may store in an older calendar")
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, store_schema=False)
     content = sink.getvalue()
