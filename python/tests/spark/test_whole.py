@@ -23,7 +23,7 @@ from s3gateway import gateway
 
 import bloomjoin
 from bloomjoin._errors import DataError, UsageError
-from bloomjoin.spark import count, join, join_to, report
+from bloomjoin.spark import _commit, count, join, join_to, report
 
 HOWS = {"inner": "inner", "left": "left", "semi": "left_semi", "anti": "left_anti"}
 
@@ -77,6 +77,11 @@ def test_columns_and_conditions(spark, data, tmp_path):
         join(*given, how="full", where=where)
 
 
+def ways_to(data, link):
+    """Return other names of the directory of the log."""
+    return [f"{data}/logs/../logs", f"/{data}//logs", link / "logs", f"file://{link}/logs"]
+
+
 def test_what_a_path_holds(spark, data, tmp_path):
     out = tmp_path / "out"
     given = (spark, data / "logs", data / "ids.parquet", "id", out)
@@ -89,9 +94,14 @@ def test_what_a_path_holds(spark, data, tmp_path):
     want = logs.join(ids, "id", "left_anti")
     assert digest(written(spark, out, want)) == digest(want)
     assert not (out / "other.parquet").exists()
-    for path in (data / "logs", data, data / "logs" / "out"):
+    (tmp_path / "link").symlink_to(data)
+    for path in (data / "logs", data, data / "logs" / "out", *ways_to(data, tmp_path / "link")):
         with pytest.raises(UsageError, match="is in, the input"):
             join_to(*given[:4], path, overwrite=True)
+    pattern = f"{data}/l?gs"
+    with pytest.raises(UsageError, match="is in, the input"):
+        join_to(spark, pattern, *given[2:4], data / "logs", overwrite=True)
+    assert files_below(data / "logs")
     with pytest.raises(UsageError, match="absolute"):
         join_to(*given[:4], "out")
     with pytest.raises(UsageError, match="want inner"):
@@ -129,6 +139,70 @@ def test_ids_that_change(spark, data, tmp_path):
     pq.write_table(pa.table({"id": [1]}), ids)
     with pytest.raises(Exception, match="these IDs have changed"):
         found.count()
+
+
+def test_a_failure_beside_another_run(spark, data, tmp_path, monkeypatch):
+    real = _commit._written
+
+    def late(*arguments: Any) -> None:
+        real(*arguments)  # As another run would.
+        raise OSError("this run fails")
+
+    monkeypatch.setattr(_commit, "_written", late)
+    with pytest.raises(OSError, match="this run fails"):
+        join_to(spark, data / "logs", data / "ids.parquet", "id", tmp_path / "out", how="semi")
+    logs, ids = sides(spark, data)
+    want = logs.join(ids, "id", "left_semi")
+    assert digest(written(spark, tmp_path / "out", want)) == digest(want)
+
+
+def test_an_answer_without_rows(spark, data, tmp_path):
+    logs, _ = sides(spark, data)
+    ids = spark.createDataFrame([], "id long, plan string")
+    found = join_to(spark, data / "logs", ids, "id", tmp_path / "out")
+    assert (found.mode, found.rows_out) == ("whole", 0)
+    want = logs.join(ids, "id")
+    assert digest(written(spark, tmp_path / "out", want)) == digest(want)
+
+
+def test_ids_that_are_added(spark, data, tmp_path):
+    ids = tmp_path / "ids"
+    ids.mkdir()
+    pq.write_table(pa.table({"id": [1]}), ids / "a.parquet")
+    found = join(spark, data / "logs", ids, "id", mode="whole")
+    first = digest(found)
+    pq.write_table(pa.table({"id": [2, 3]}), ids / "b.parquet")
+    assert digest(found) == first
+
+
+def test_schemas_of_several_files(spark, tmp_path):
+    pq.write_table(pa.table({"k": [1], "n": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"k": [2]}), tmp_path / "b.parquet")
+    ids = spark.createDataFrame([(1,), (2,)], "k long")
+    want = spark.read.parquet(f"file://{tmp_path}/*.parquet").join(ids, "k", "left_semi")
+    given = (spark, f"{tmp_path}/*.parquet", ids, "k")
+    assert digest(join(*given, how="semi", mode="whole")) == digest(want)
+    join_to(*given, tmp_path / "out", how="semi")
+    assert digest(spark.read.parquet(f"file://{tmp_path}/out")) == digest(want)
+
+
+def test_a_file_that_says_other_columns(spark, tmp_path):
+    frame = spark.range(2).selectExpr("id", "array(1) as a", "1 as n")
+    frame.coalesce(1).write.parquet(f"file://{tmp_path}/spark")
+    (log,) = (tmp_path / "spark").glob("*.parquet")
+    ids = spark.createDataFrame([(1,)], "id long")
+    want = spark.read.parquet(f"file://{log}").join(ids, "id")
+    found = join(spark, log, ids, "id", mode="whole")
+    assert (report(found).mode, found.schema["a"]) == ("whole", want.schema["a"])
+    pq.write_metadata(pq.read_schema(log).remove(2).remove_metadata(), log.parent / "_metadata")
+    assert join(spark, log.parent, ids, "id", mode="whole").columns == ["id", "a"]
+    # Other programs keep what the file says of its columns.
+    table, other = pq.read_table(log), tmp_path / "other.parquet"
+    pq.write_table(table.drop_columns(["n"]), other)
+    assert join(spark, other, ids, "id", mode="whole").collect()[0].n is None
+    pq.write_table(table.set_column(2, "n", pa.array([1, 1 << 40])), other)
+    with pytest.raises(Exception, match="not in range"):
+        join(spark, other, ids, "id", mode="whole").collect()
 
 
 def test_a_file_without_the_key_is_named(spark, tmp_path):

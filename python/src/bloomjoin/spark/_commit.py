@@ -22,6 +22,7 @@ from ._join import conditions, known_how, sides
 from ._plain import Unsuitable, spark_join
 from ._report import SparkReport
 from ._resources import Settings
+from ._sides import Side
 from ._staging import checked, files_below, opened, remove_directory
 from ._whole import Whole
 
@@ -73,23 +74,26 @@ def join_to(
     )
     listing = None if mode == "spark" else settings
     left, right, pairs = sides(spark, logs, ids, on, columns, listing)
-    place.check(overwrite, [*left.names, *(right.names or right.frame.inputFiles())])
+    place.check(overwrite, left, right)
     start = time.monotonic()
     try:
         if mode == "spark":
             raise Unsuitable("mode is spark")
         whole = Whole.of(spark, left, right, pairs, kind, settings)
         listed = time.monotonic()
-        place.clear()
+        place.empty(overwrite)
         try:
-            return _written(whole, place, listed - start)
+            found = _written(whole, place, listed - start)
+            if not found.output_files:
+                _write_columns(spark_join(left.frame, right.frame, pairs, kind), place.url)
+            return found
         except BaseException:
-            place.clear()
+            place.abandon()
             raise
     except Unsuitable as why:
         if settings.where:
             raise UsageError(f"where: Spark has to do this join: {why}") from why
-        place.clear()
+        place.empty(overwrite)
         answer = spark_join(left.frame, right.frame, pairs, kind)
         by = _in_paths(left.frame)
         answer.write.mode("overwrite").partitionBy(*by).parquet(spark_url(place.url))
@@ -118,6 +122,12 @@ def _written(whole: Whole, place: _Place, seconds: float) -> SparkReport:
     )
 
 
+def _write_columns(answer: DataFrame, path: str) -> None:
+    """Write a file without rows, as Spark does, in which readers find the columns."""
+    if len({name.lower() for name in answer.columns}) == len(answer.columns):
+        answer.limit(0).write.mode("append").parquet(spark_url(path))
+
+
 def _commit(whole: Whole, command: list[str], path: str) -> dict[str, int]:
     """Run the command on the driver, or in a task if the driver is no machine for it."""
     step = whole.room.step([*command, *whole.room.options, path + "/"])
@@ -130,35 +140,47 @@ class _Place:
     def __init__(self, url: str, filesystem: FileSystem | None) -> None:
         if re.fullmatch(r"/*|\w+://[^/]*", url):
             raise UsageError(f"path: {url}: want a directory below it")
-        self.url = url
+        self.url = url if "://" in url else os.path.realpath(url)
         self._filesystem = filesystem
 
-    def check(self, overwrite: bool, inputs: Sequence[str]) -> None:
+    def check(self, overwrite: bool, *sides: Side) -> None:
         """Raise UsageError if files are there, or inputs."""
-        here = _plain(self.url) + "/"
-        for name in map(unquote, inputs):
-            there = re.split(r"[*?\[]", _plain(name))[0].rstrip("/") + "/"
-            if there.startswith(here) or here.startswith(there):
-                raise UsageError(f"path: {self.url}: this is, or is in, the input {name}")
-        if overwrite:
-            return
+        there = [_plain(d) + "/" for d in self._directories()]
+        for side in sides:
+            # The command takes the directory above a pattern for an input.
+            roots = [re.split(r"[^/]*[*?\[]", name, maxsplit=1)[0] for name in side.names]
+            for name in [*roots, *side.files()]:
+                input_ = _plain(name).rstrip("/") + "/"
+                if any(input_.startswith(d) or d.startswith(input_) for d in there):
+                    raise UsageError(f"path: {self.url}: this is, or is in, the input {name}")
+        if not overwrite:
+            self.empty(False)
+
+    def empty(self, overwrite: bool) -> None:
+        """Remove what is there, if that is wanted. Raise UsageError if files are left."""
         for directory in self._directories():
             filesystem, root = opened(directory, self._filesystem)
+            if overwrite:
+                remove_directory(filesystem, root)
             for name in files_below(filesystem, root):
-                raise UsageError(f"path: {self.url}: {name} exists (overwrite=True removes it)")
+                how = "cannot be removed" if overwrite else "exists (overwrite=True removes it)"
+                raise UsageError(f"path: {self.url}: {name} {how}")
 
-    def clear(self) -> None:
-        """Remove the directory, and the manifests beside it."""
-        for directory in self._directories():
-            remove_directory(*opened(directory, self._filesystem))
+    def abandon(self) -> None:
+        """Remove what tasks have left, unless there is a whole answer: another run's, maybe."""
+        filesystem, root = opened(self.url, self._filesystem)
+        if not any(n.endswith("/_SUCCESS") for n in files_below(filesystem, root)):
+            for directory in self._directories():
+                remove_directory(*opened(directory, self._filesystem))
 
     def _directories(self) -> tuple[str, str]:
         return self.url, self.url + ".bloomjoin"
 
 
 def _plain(name: str) -> str:
-    """Return the same for s3a:// and s3://, file: and a path."""
-    return re.sub("^([a-z0-9]+:)?/+", "", name)
+    """Return the same for s3a:// and s3://, for file: and a path, and for a link and its target."""
+    plain = os.path.normpath("/" + re.sub("^([a-z0-9]+:)?/+", "", name))
+    return os.path.realpath(plain) if name.startswith(("/", "file:")) else plain
 
 
 def _in_paths(logs: DataFrame) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bloomjoin._errors import UsageError
 
-from ._choose import NotWorth, check_ids, check_log
+from ._choose import NotWorth
 from ._equality import Pair, pairs, resolved
 from ._files import Frozen, listed_here
 from ._plain import Unsuitable, spark_join
@@ -109,10 +109,7 @@ def join(
     why = "mode is spark"
     if mode in ("auto", "whole") or (mode == "files" and known in _EVERY_ROW):
         try:
-            whole = Whole.of(spark, left, right, keys, known, settings)
-            if mode == "auto":
-                check_log(spark, whole.log.bytes)
-                check_ids(spark, whole.ids_bytes, whole.log.bytes)
+            whole = Whole.of(spark, left, right, keys, known, settings, auto=mode == "auto")
             return attach(whole.rows(), whole.report("tasks join when the answer is used"))
         except NotWorth as error:
             staging, why = None, str(error)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bloomjoin._errors import UsageError
 from bloomjoin._stores import access
 
 from . import _ship, _task
@@ -51,6 +52,8 @@ class Room:
 
         The command runs beside the executor's Java heap, so the overhead is what it may use.
         """
+        if settings.tasks is not None and settings.tasks < 1:
+            raise UsageError(f"tasks: want 1 or more, got {settings.tasks}")
         with access(settings.storage_options, None) as found:
             environment = {**found.env, **(settings.environment or {})}
             options = list(found.flags)

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote
 
 from bloomjoin._errors import UsageError
 
@@ -69,6 +70,11 @@ class Side:
         for cached in ("frame", "schema"):
             self.__dict__.pop(cached, None)
         self._columns = [*missing, *wanted]
+
+    def files(self) -> list[str]:
+        """Return the names of all files, as they are listed or as Spark has them."""
+        listed = list(self.listed.identities) if self.listed else []
+        return listed or [unquote(name) for name in self.frame.inputFiles()]
 
     def names_all(self, found: Frozen) -> bool:
         """Report whether each file of a list is named, and once."""

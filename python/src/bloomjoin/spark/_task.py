@@ -203,7 +203,7 @@ def stream(step: Step, schema: pa.Schema, corrected: bool) -> Mapper:
                     for rows in _streamed(command, step["environment"]):
                         table = pa.Table.from_batches([rows]).rename_columns(schema.names)
                         _check_calendar(table, step, corrected)
-                        yield from table.cast(schema, safe=False).to_batches()
+                        yield from table.cast(schema).to_batches()
 
     return run
 
@@ -246,7 +246,7 @@ def _streamed(command: list[str], environment: dict[str, str]) -> Batches:
 
 def _check_calendar(table: pa.Table, step: Step, corrected: bool) -> None:
     """Raise an error if rows have days or instants that a file may mean by another calendar."""
-    if not any(map(_has_old, table.itercolumns())):
+    if not any(map(has_old, table.itercolumns())):
         return
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "inputs.jsonl")
@@ -261,10 +261,10 @@ def _check_calendar(table: pa.Table, step: Step, corrected: bool) -> None:
         )
 
 
-def _has_old(values: Any) -> bool:
+def has_old(values: Any) -> bool:
     """Report whether an array, or what is nested in it, has values before calendars agree."""
     if isinstance(values, pa.ChunkedArray):
-        return any(map(_has_old, values.chunks))
+        return any(map(has_old, values.chunks))
     kind = values.type
     if pa.types.is_date32(kind):
         least, limit = pc.min(values.cast(pa.int32())).as_py(), _FIRST_SAFE_DAY
@@ -272,11 +272,11 @@ def _has_old(values: Any) -> bool:
         units = 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
         least, limit = pc.min(values.cast(pa.int64())).as_py(), _FIRST_SAFE_SECOND * units
     elif pa.types.is_map(kind):
-        return _has_old(values.keys) or _has_old(values.items)
+        return has_old(values.keys) or has_old(values.items)
     elif pa.types.is_struct(kind):
-        return any(map(_has_old, values.flatten()))
+        return any(map(has_old, values.flatten()))
     else:
-        return pa.types.is_list(kind) and _has_old(values.flatten())
+        return pa.types.is_list(kind) and has_old(values.flatten())
     return least is not None and least < limit
 
 

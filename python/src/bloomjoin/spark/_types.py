@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -74,10 +75,15 @@ def inferred(spark: SparkSession, files: Sequence[str]) -> StructType | None:
 
     if len(files) != 1 or "://" in files[0]:
         return None
+    above = Path(files[0]).parents
+    if any((p / name).exists() for p in above for name in ("_common_metadata", "_metadata")):
+        return None  # Spark believes these.
     footer = pq.read_metadata(files[0])
     said = (footer.metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata", b"").decode()
     if said:
-        found: StructType = StructType.fromJson(json.loads(said))
+        # Spark takes any column and element of a file for one that may be NULL.
+        loose = re.sub(r'("(?:nullable|containsNull|valueContainsNull)":)false', r"\1true", said)
+        found: StructType = StructType.fromJson(json.loads(loose))
         return None if "__CHAR_VARCHAR" in said or "udt" in said or "collat" in said else found
     ntz = str(spark.conf.get(_INFER_NTZ, "true")).lower() == "true"
     schema = StructType()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,8 +15,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bloomjoin._errors import UsageError
+
 from . import _jobs, _ship, _task
 from ._checks import check_join, check_listed, check_old_dates, check_stored
+from ._choose import check_ids, check_log
 from ._equality import Pair
 from ._files import Frozen, listed, of_path, reference
 from ._plain import Unsuitable, quoted, using
@@ -61,8 +65,13 @@ class Whole:
         on: Sequence[Pair],
         how: str,
         settings: Settings,
+        *,
+        auto: bool = False,
     ) -> Whole:
-        """Check and list what is joined. Raises Unsuitable where Spark should do it."""
+        """Check and list what is joined. Raises Unsuitable where Spark should do it.
+
+        ``auto``: also where it is faster.
+        """
         if how not in _TYPES:
             raise Unsuitable(f"an ID without a row in one task may have one in another: {how}")
         if how not in _ONE_SIDE and not using(on) and any(p.log == p.ids for p in on):
@@ -79,8 +88,12 @@ class Whole:
             check_listed(name, side, lists[name])
             keys = [p.log if name == "logs" else p.ids for p in on]
             check_stored(spark, name, side, lists[name], keys)
-        check_old_dates(ids, on)
+        if ids.names:
+            check_old_dates(ids, on)
         log = lists["logs"]
+        if auto:
+            check_log(spark, log.bytes)
+        _check_conditions(settings.where, logs, log)
         command = ["join", "--type", _TYPES[how], "--memory", room.memory, "--threads", "1"]
         command += ["--quiet", *room.options, "--files-from", _task.LIST, "--on", _on(on)]
         for condition in settings.where:
@@ -90,12 +103,16 @@ class Whole:
         if "ids" in lists and _as_they_are(lists["ids"], ids, on, how):
             size = lists["ids"].bytes
             step["unchanged"] = dict(lists["ids"].identities)
-            command += [word for name in ids.names for word in ("--ids", name)]
+            # A file that is added to their directory later is none of them.
+            names = [*step["unchanged"]] or ids.names
+            command += [word for name in names for word in ("--ids", name)]
         else:
             keys = [quoted(p.ids) for p in on]
             frame = ids.frame.select(*dict.fromkeys(keys)) if how in _ONE_SIDE else ids.frame
-            step["ids"], size = _shipped(spark, frame)
+            step["ids"], size = _shipped(spark, frame, {p.ids for p in on})
             command += ["--ids", _task.IDS]
+        if auto:
+            check_ids(spark, size, log.bytes)
         each = max(_TASK_BYTES, _TIMES_IDS * size)
         tasks = room.tasks_of(log.bytes, log.row_groups, each, all_cores=True)
         step["commands"] = [[*command, "--shard", f"{_task.SHARD}/{tasks}"]]
@@ -113,8 +130,6 @@ class Whole:
             found = {t.get(field.name, "nothing") for t in self.log.tables}
             if side == "ids" or in_path:
                 continue
-            if "nothing" in found:
-                raise Unsuitable(f"logs: some files lack {field.name}")
             if len(found) > 1:
                 raise Unsuitable(
                     f"logs: {field.name} is stored as {' and as '.join(sorted(found))}"
@@ -163,6 +178,9 @@ class Whole:
         kept = {p.ids for p in pairs.values()}
         found = [("" if p.log == p.ids else "log", self.logs.schema[p.log]) for p in pairs.values()]
         found += [("log", f) for f in self.logs.schema.fields if f.name not in pairs]
+        for _, field in found:
+            if not all(field.name in self.log.hive or field.name in t for t in self.log.tables):
+                raise Unsuitable(f"logs: some files lack {field.name}")
         if self.how not in _ONE_SIDE:
             found += [("ids", f) for f in self.ids.schema.fields if f.name not in kept]
         return found
@@ -172,6 +190,16 @@ class Whole:
         found = {str(self.spark.conf.get(f"spark.sql.parquet.{m}")).upper() for m in modes}
         remote = any("://" in name for name in self.ids.names)
         return found == {"CORRECTED"} and not remote
+
+
+def _check_conditions(where: Sequence[str], logs: Side, found: Frozen) -> None:
+    """Raise UsageError if conditions may name a number of the paths, which tasks see as text."""
+    for name in sorted(found.hive):
+        kind = logs.schema[name].dataType.simpleString() if name in logs.schema.names else ""
+        if kind != "string" and any(re.search(rf"\b{re.escape(name)}\b", c) for c in where):
+            raise UsageError(
+                f"where: {name} is no text, but a column of the paths: name fewer paths"
+            )
 
 
 def _chosen(columns: Sequence[tuple[str, StructField]]) -> list[str]:
@@ -194,7 +222,7 @@ def _as_they_are(found: Frozen, ids: Side, on: Sequence[Pair], how: str) -> bool
     return not any(not_carried(ids.schema[c], [table.get(c, "nothing")]) for c in columns)
 
 
-def _shipped(spark: SparkSession, ids: DataFrame) -> tuple[str, int]:
+def _shipped(spark: SparkSession, ids: DataFrame, keys: set[str]) -> tuple[str, int]:
     """Send the rows of a data frame to the executors, and return the file's name and size.
 
     They are evaluated once: another evaluation may give other rows.
@@ -212,6 +240,8 @@ def _shipped(spark: SparkSession, ids: DataFrame) -> tuple[str, int]:
         raise Unsuitable("the IDs are too many to be sent to every executor: write them to files")
     tables = [pa.ipc.open_stream(part).read_all().cast(schema) for part in parts]
     table = pa.concat_tables([schema.empty_table(), *tables])
+    if old := [k for k in keys if _task.has_old(table[k])]:
+        raise Unsuitable(f"ids: {old[0]} has values that files may store in an older calendar")
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, store_schema=False)
     content = sink.getvalue()
