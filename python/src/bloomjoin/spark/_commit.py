@@ -79,6 +79,7 @@ def join_to(
     try:
         if mode == "spark":
             raise Unsuitable("mode is spark")
+        place.check_patterns(left)
         whole = Whole.of(spark, left, right, pairs, kind, settings)
         listed = time.monotonic()
         place.empty(overwrite)
@@ -147,14 +148,19 @@ class _Place:
         """Raise UsageError if files are there, or inputs."""
         there = [_plain(d) + "/" for d in self._directories()]
         for side in sides:
-            # The command takes the directory above a pattern for an input.
-            roots = [re.split(r"[^/]*[*?\[]", name, maxsplit=1)[0] for name in side.names]
-            for name in [*roots, *side.files()]:
+            for name in [*side.names, *side.files()]:
                 input_ = _plain(name).rstrip("/") + "/"
                 if any(input_.startswith(d) or d.startswith(input_) for d in there):
                     raise UsageError(f"path: {self.url}: this is, or is in, the input {name}")
         if not overwrite:
             self.empty(False)
+
+    def check_patterns(self, logs: Side) -> None:
+        """Raise Unsuitable below the directory of a pattern, which the command takes for an input."""
+        for name in logs.names:
+            root, *pattern = re.split(r"[^/]*[*?\[]", name, maxsplit=1)
+            if pattern and _plain(self.url).startswith(_plain(root).rstrip("/") + "/"):
+                raise Unsuitable(f"path: {self.url} is in the directory of the pattern {name}")
 
     def empty(self, overwrite: bool) -> None:
         """Remove what is there, if that is wanted. Raise UsageError if files are left."""

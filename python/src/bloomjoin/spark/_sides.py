@@ -42,6 +42,7 @@ class Side:
         self._frame = frame
         self._given = given
         self._columns: list[str] | None = None
+        self._every: StructType | None = None
         # Spark would start a job to find the same.
         self._stored = inferred(spark, listed.firsts) if listed else None
 
@@ -61,9 +62,15 @@ class Side:
             return self.frame.schema
         return type(self._stored)([self._stored[c] for c in self._columns or self._stored.names])
 
+    @property
+    def every(self) -> StructType:
+        """The types of all columns, also of those that are not wanted."""
+        return self._every or self.schema
+
     def choose(self, columns: Sequence[str], keys: Sequence[str]) -> None:
         """Keep the columns that are named, and the keys."""
-        schema, exact = self.schema, case_sensitive(self._spark)
+        schema = self._every = self.schema
+        exact = case_sensitive(self._spark)
         wanted = [column("columns", c, schema, exact) for c in columns]
         found = [column("logs", k, schema, exact) for k in keys]
         missing = [k for k in dict.fromkeys(found) if k not in wanted]

@@ -195,8 +195,8 @@ class Whole:
 def _check_conditions(where: Sequence[str], logs: Side, found: Frozen) -> None:
     """Raise UsageError if conditions may name a number of the paths, which tasks see as text."""
     for name in sorted(found.hive):
-        kind = logs.schema[name].dataType.simpleString() if name in logs.schema.names else ""
-        if kind != "string" and any(re.search(rf"\b{re.escape(name)}\b", c) for c in where):
+        text = logs.every[name].dataType.simpleString() == "string"
+        if not text and any(re.search(rf"\b{re.escape(name)}\b", c) for c in where):
             raise UsageError(
                 f"where: {name} is no text, but a column of the paths: name fewer paths"
             )
