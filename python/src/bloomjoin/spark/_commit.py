@@ -156,7 +156,7 @@ class _Place:
             self.empty(False)
 
     def check_patterns(self, logs: Side) -> None:
-        """Raise Unsuitable below the directory of a pattern, which the command takes for an input."""
+        """Raise Unsuitable below the directory of a pattern: the command takes it for an input."""
         for name in logs.names:
             root, *pattern = re.split(r"[^/]*[*?\[]", name, maxsplit=1)
             if pattern and _plain(self.url).startswith(_plain(root).rstrip("/") + "/"):
