@@ -37,11 +37,13 @@ def check_log(spark: SparkSession, log_bytes: int) -> None:
 
 
 def check_ids(spark: SparkSession, ids_bytes: int, log_bytes: int) -> None:
-    """Raise Unsuitable if each core reads so many IDs that dividing them is faster."""
+    """Raise NotWorth if there are so many IDs beside the log that a shuffle of both is faster."""
     cores = parallelism(spark)
-    if ids_bytes > _LARGE_IDS and cores > _FEW_CORES:
-        raise Unsuitable(f"each core would read {ids_bytes >> 20} MiB of IDs")
     if ids_bytes * cores > 16 * log_bytes + (64 << 20) * cores:
-        raise NotWorth(
-            f"{ids_bytes >> 20} MiB of IDs for each core, and {log_bytes >> 20} MiB of log"
-        )
+        raise NotWorth(f"each core would read {ids_bytes >> 20} MiB of IDs")
+
+
+def check_divided(spark: SparkSession, ids_bytes: int) -> None:
+    """Raise Unsuitable if each core reads so many IDs that it is faster to divide them."""
+    if ids_bytes > _LARGE_IDS and parallelism(spark) > _FEW_CORES:
+        raise Unsuitable(f"each core would read {ids_bytes >> 20} MiB of IDs")

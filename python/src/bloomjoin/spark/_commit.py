@@ -149,8 +149,8 @@ class _Place:
         there = [_plain(d) + "/" for d in self._directories()]
         for side in sides:
             for name in [*side.names, *side.files()]:
-                input_ = _plain(name).rstrip("/") + "/"
-                if any(input_.startswith(d) or d.startswith(input_) for d in there):
+                source = _plain(name).rstrip("/") + "/"
+                if any(source.startswith(d) or d.startswith(source) for d in there):
                     raise UsageError(f"path: {self.url}: this is, or is in, the input {name}")
         if not overwrite:
             self.empty(False)

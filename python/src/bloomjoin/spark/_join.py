@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bloomjoin._errors import UsageError
 
-from ._choose import NotWorth
+from ._choose import NotWorth, check_divided
 from ._equality import Pair, pairs, resolved
 from ._files import Frozen, listed_here
 from ._plain import Unsuitable, spark_join
@@ -110,6 +110,8 @@ def join(
     if mode in ("auto", "whole") or (mode == "files" and known in _EVERY_ROW):
         try:
             whole = Whole.of(spark, left, right, keys, known, settings, auto=mode == "auto")
+            if mode == "auto" and staging is not None and known not in _EVERY_ROW:
+                check_divided(spark, whole.ids_bytes)
             return attach(whole.rows(), whole.report("tasks join when the answer is used"))
         except NotWorth as error:
             staging, why = None, str(error)

@@ -78,43 +78,21 @@ class Whole:
             raise Unsuitable("some keys have one name on both sides, and some have two")
         check_join(spark, logs, ids, on)
         room = Room.of(spark, settings)
-        sides = {"logs": logs, **({"ids": ids} if ids.names else {})}
-        missing = {n: s.names for n, s in sides.items() if s.listed is None}
-        lists = {
-            **{n: s.listed for n, s in sides.items() if s.listed is not None},
-            **listed(spark, room, missing),
-        }
-        for name, side in sides.items():
-            check_listed(name, side, lists[name])
-            keys = [p.log if name == "logs" else p.ids for p in on]
-            check_stored(spark, name, side, lists[name], keys)
-        if ids.names:
-            check_old_dates(ids, on)
+        lists = _lists(spark, room, logs, ids, on)
         log = lists["logs"]
         if auto:
             check_log(spark, log.bytes)
         _check_conditions(settings.where, logs, log)
-        command = ["join", "--type", _TYPES[how], "--memory", room.memory, "--threads", "1"]
-        command += ["--quiet", *room.options, "--files-from", _task.LIST, "--on", _on(on)]
-        for condition in settings.where:
-            command += ["--where", condition]
         step = room.step()
         step["list"] = base64.b64decode(log.content)
-        if "ids" in lists and _as_they_are(lists["ids"], ids, on, how):
-            size = lists["ids"].bytes
-            step["unchanged"] = dict(lists["ids"].identities)
-            # A file that is added to their directory later is none of them.
-            names = [*step["unchanged"]] or ids.names
-            command += [word for name in names for word in ("--ids", name)]
-        else:
-            keys = [quoted(p.ids) for p in on]
-            frame = ids.frame.select(*dict.fromkeys(keys)) if how in _ONE_SIDE else ids.frame
-            step["ids"], size = _shipped(spark, frame, {p.ids for p in on})
-            command += ["--ids", _task.IDS]
+        named, size = _give_ids(spark, step, ids, lists.get("ids"), on, how)
         if auto:
             check_ids(spark, size, log.bytes)
         each = max(_TASK_BYTES, _TIMES_IDS * size)
         tasks = room.tasks_of(log.bytes, log.row_groups, each, all_cores=True)
+        command = ["join", "--type", _TYPES[how], "--memory", room.memory, "--threads", "1"]
+        command += ["--quiet", *room.options, "--files-from", _task.LIST, "--on", _on(on), *named]
+        command += [word for condition in settings.where for word in ("--where", condition)]
         step["commands"] = [[*command, "--shard", f"{_task.SHARD}/{tasks}"]]
         return cls(spark, logs, ids, on, how, log, size, room, step, tasks)
 
@@ -192,6 +170,43 @@ class Whole:
         return found == {"CORRECTED"} and not remote
 
 
+def _lists(
+    spark: SparkSession, room: Room, logs: Side, ids: Side, on: Sequence[Pair]
+) -> dict[str, Frozen]:
+    """List the files of both sides, which Spark must read as the command does."""
+    sides = {"logs": logs, **({"ids": ids} if ids.names else {})}
+    known = {name: side.listed for name, side in sides.items() if side.listed is not None}
+    missing = {name: side.names for name, side in sides.items() if name not in known}
+    lists = {**known, **listed(spark, room, missing)}
+    for name, side in sides.items():
+        check_listed(name, side, lists[name])
+        keys = [p.log if name == "logs" else p.ids for p in on]
+        check_stored(spark, name, side, lists[name], keys)
+    return lists
+
+
+def _give_ids(
+    spark: SparkSession,
+    step: _task.Step,
+    ids: Side,
+    found: Frozen | None,
+    on: Sequence[Pair],
+    how: str,
+) -> tuple[list[str], int]:
+    """Have a step read the IDs. Return the command's arguments, and the bytes that are read."""
+    if found is not None:
+        check_old_dates(ids, on)
+        if _as_they_are(found, ids, on, how):
+            step["unchanged"] = dict(found.identities)
+            # A file that is added to their directory later is none of them.
+            names = [*found.identities] or ids.names
+            return [word for name in names for word in ("--ids", name)], found.bytes
+    keys = [p.ids for p in on]
+    frame = ids.frame.select(*dict.fromkeys(map(quoted, keys))) if how in _ONE_SIDE else ids.frame
+    step["ids"], size = _shipped(spark, frame, keys)
+    return ["--ids", _task.IDS], size
+
+
 def _check_conditions(where: Sequence[str], logs: Side, found: Frozen) -> None:
     """Raise UsageError if conditions may name a number of the paths, which tasks see as text."""
     for name in sorted(found.hive):
@@ -222,7 +237,7 @@ def _as_they_are(found: Frozen, ids: Side, on: Sequence[Pair], how: str) -> bool
     return not any(not_carried(ids.schema[c], [table.get(c, "nothing")]) for c in columns)
 
 
-def _shipped(spark: SparkSession, ids: DataFrame, keys: set[str]) -> tuple[str, int]:
+def _shipped(spark: SparkSession, ids: DataFrame, keys: Sequence[str]) -> tuple[str, int]:
     """Send the rows of a data frame to the executors, and return the file's name and size.
 
     They are evaluated once: another evaluation may give other rows.
