@@ -164,7 +164,7 @@ def count(
     except Unsuitable as why:
         if settings.where:
             raise UsageError(f"where: Spark has to do this join: {why}") from why
-        return spark_join(left.frame, right.frame, keys, known).count()
+        return int(spark_join(left.frame, right.frame, keys, known).count())
 
 
 def prefilter(
