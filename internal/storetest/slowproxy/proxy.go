@@ -157,7 +157,9 @@ func (p *Proxy) fate(r *http.Request) (Faults, fate) {
 	if f.Expire > 0 && p.since > f.Expire {
 		return f, fate{refuse: "ExpiredToken", status: http.StatusBadRequest, cut: -1}
 	}
-	alike := r.Method + " " + r.URL.String() + " " + r.Header.Get("Range")
+	query := r.URL.Query()
+	query.Del("uploadId") // each run has others
+	alike := r.Method + " " + r.URL.Path + "?" + query.Encode() + " " + r.Header.Get("Range")
 	h := fnv.New64a()
 	h.Write([]byte(alike))
 	random := rand.New(rand.NewPCG(f.Seed, h.Sum64()+uint64(p.seen[alike])))

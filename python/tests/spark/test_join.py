@@ -283,12 +283,9 @@ def test_auto(spark, data, staging, tmp_path, monkeypatch):
     for how in HOWS:
         found = join(spark, data / "logs", data / "ids.parquet", "id", how=how, staging=staging)
         assert report(found).mode == MODES[how][-1], report(found).why
-    monkeypatch.setattr(_choose, "_LARGE_IDS", 0)
-    monkeypatch.setattr(_choose, "_FEW_CORES", 0)
+    monkeypatch.setattr(_choose, "_STAGES", -1.0)
     found = join(spark, data / "logs", data / "ids.parquet", "id", staging=staging)
     assert report(found).mode == "files"
-    found = join(spark, data / "logs", data / "ids.parquet", "id", how="left")
-    assert report(found).mode == "whole", "there is no staging"
 
 
 def test_what_is_refused(spark, data, staging, tmp_path):
@@ -298,6 +295,8 @@ def test_what_is_refused(spark, data, staging, tmp_path):
         join(spark, logs, ids, "id", staging=staging)
     with pytest.raises(UsageError, match="no column nobody"):
         join(spark, data / "logs", ids, "nobody", staging=staging)
+    with pytest.raises(UsageError, match="ids: want paths or a Spark data frame, got int"):
+        join(spark, data / "logs", [1, 2], "id")
     with pytest.raises(UsageError, match="how"):
         join(spark, data / "logs", ids, "id", how="cross", staging=staging)
     with pytest.raises(UsageError, match="absolute"):

@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import bloomjoin
-from bloomjoin.spark import _equality, _ship, _task
+from bloomjoin.spark import _choose, _equality, _ship, _task
+from bloomjoin.spark._plain import Unsuitable
+from bloomjoin.spark._resources import Room
 
 
 @pytest.fixture
@@ -30,6 +32,10 @@ def shipped(tmp_path: Path, binary: str, monkeypatch: pytest.MonkeyPatch) -> _ta
     monkeypatch.setattr(SparkFiles, "_is_running_on_worker", True)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return {"version": "", "shipped": {os.uname().machine: "bloomjoin"}}
+
+
+def room(binary: _task.Binary) -> Room:
+    return Room(binary, {}, [], "64MiB", 2, None)
 
 
 def run(step: _task.Step, tasks: int) -> list[dict[str, Any]]:
@@ -49,17 +55,10 @@ def scan_step(shipped: _task.Binary, folder: Path, binary: str, tasks: int) -> _
     ids.save(folder / "ids.bjf")
     command = ["scan", "--quiet", "--json", "--key", "id", "--filter", _task.FILTER]
     command += ["--shard", f"{_task.SHARD}/{tasks}"]
-    return {
-        "binary": shipped,
-        "environment": {},
-        "commands": [[*command, "-o", _task.OUT, str(folder / "log.parquet")]],
-        "prefix": str(folder / "out-"),
-        "suffix": ".parquet",
-        "filter": {"url": f"file://{folder}/ids.bjf", "digest": ids.digest},
-        "list": b"",
-        "ids": "",
-        "unchanged": {},
-    }
+    step = room(shipped).step([*command, "-o", _task.OUT, str(folder / "log.parquet")])
+    step["prefix"], step["suffix"] = str(folder / "out-"), ".parquet"
+    step["filter"] = {"url": f"file://{folder}/ids.bjf", "digest": ids.digest}
+    return step
 
 
 def test_the_filter_is_fetched_once(shipped: _task.Binary, tmp_path: Path, binary: str) -> None:
@@ -101,18 +100,8 @@ def test_tasks_need_no_package() -> None:
     """What travels must not import bloomjoin, which executors may not have."""
     from pyspark import cloudpickle
 
-    step: _task.Step = {
-        "binary": {"version": "", "shipped": {}},
-        "environment": {},
-        "commands": [["scan"]],
-        "prefix": "",
-        "suffix": "",
-        "filter": {},
-        "list": b"",
-        "ids": "",
-        "unchanged": {},
-    }
-    for mapper in _ship.each(step), _ship.listings([]):
+    step = room({"version": "", "shipped": {}}).step(["scan"])
+    for mapper in _ship.each(step), _ship.listings([]), _ship.stream(step, pa.schema([]), True):
         assert not re.search(rb"bloomjoin\.spark|bloomjoin\._", cloudpickle.dumps(mapper))
 
 
@@ -133,3 +122,24 @@ def test_on(on: Any, want: list[tuple[str, str]]) -> None:
 def test_on_is_empty(on: Any) -> None:
     with pytest.raises(bloomjoin.UsageError, match="on"):
         _equality.pairs(on)
+
+
+@pytest.mark.parametrize(
+    ("cores", "log", "ids", "staged", "alone"),
+    [
+        (2, 1e9, 1e11, "whole", "whole"),  # a shuffle by two cores is slow
+        (4, 1e12, 1e9, "whole", "whole"),
+        (100, 1e12, 1e9, "whole", "whole"),
+        (100, 1e12, 1e10, "files", "whole"),
+        (100, 1e10, 1e11, "files", "spark"),
+    ],
+)
+def test_what_auto_chooses(cores: int, log: float, ids: float, staged: str, alone: str) -> None:
+    ways = {None: "whole", Unsuitable: "files", _choose.NotWorth: "spark"}
+    for staging, want in (True, staged), (False, alone):
+        try:
+            _choose.check_ids(cores, int(log), int(ids), staging=staging)
+            found = None
+        except Unsuitable as error:
+            found = type(error)
+        assert ways[found] == want

@@ -73,6 +73,8 @@ def test_columns_and_conditions(spark, data, tmp_path):
     assert count(*given, "semi", where=where) == want.count()
     join_to(*given, tmp_path / "out", how="semi", columns=["row"], where=where)
     assert digest(written(spark, tmp_path / "out", want)) == digest(want)
+    auto = join(*given, how="semi", columns=["row"], where=where)
+    assert report(auto).mode == "whole", "Spark knows no conditions, however small the log is"
     with pytest.raises(UsageError, match="where: Spark has to"):
         join(*given, how="full", where=where)
 

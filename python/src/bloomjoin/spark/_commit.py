@@ -21,7 +21,7 @@ from ._files import spark_url
 from ._join import conditions, known_how, sides
 from ._plain import Unsuitable, spark_join
 from ._report import SparkReport
-from ._resources import Settings
+from ._resources import Room, Settings
 from ._sides import Side
 from ._staging import checked, files_below, opened, remove_directory
 from ._whole import Whole
@@ -72,15 +72,15 @@ def join_to(
     settings = Settings(
         memory, tasks, None, conditions(where), storage_options, environment, binaries
     )
-    listing = None if mode == "spark" else settings
-    left, right, pairs = sides(spark, logs, ids, on, columns, listing)
+    room = Room.of(spark, settings) if mode != "spark" else None
+    left, right, pairs = sides(spark, logs, ids, on, columns, room)
     place.check(overwrite, left, right)
     start = time.monotonic()
     try:
-        if mode == "spark":
+        if room is None:
             raise Unsuitable("mode is spark")
         place.check_patterns(left)
-        whole = Whole.of(spark, left, right, pairs, kind, settings)
+        whole = Whole.of(spark, room, left, right, pairs, kind, settings.where)
         listed = time.monotonic()
         place.empty(overwrite)
         try:
@@ -106,7 +106,7 @@ def _written(whole: Whole, place: _Place, seconds: float) -> SparkReport:
     start = time.monotonic()
     done = _commit(whole, ["commit", "--json", "--quiet"], place.url)
     if "://" in place.url:
-        # Uploads of attempts that have lost; there is no other run.
+        # Attempts that have lost have left uploads. No other run can be at work: path was empty.
         _commit(
             whole, ["commit", "--sweep", "--older", "0s", "--force", "--json", "--quiet"], place.url
         )

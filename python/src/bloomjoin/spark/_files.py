@@ -80,13 +80,13 @@ class Stages:
         self.peak_bytes = 0
         self._spark = spark
         self._staging = staging
-        self._room = room
+        self.room = room
 
     def freeze(self, sides: Mapping[str, Sequence[str]]) -> dict[str, Frozen]:
         """List the inputs of each side. Names must be absolute."""
         directories = [f"{self.root}/{d}" for d in ("lists", "filters", "rows")]
         local = directories if self._staging.is_local() else []
-        wanted = self._room.listings(sides, self.root, local)
+        wanted = self.room.listings(sides, self.root, local)
         job = self._counted("list", _jobs.freeze(self._spark, wanted))
         return {side: frozen(done) for side, done in zip(sides, job.tasks, strict=True)}
 
@@ -98,7 +98,7 @@ class Stages:
         A filter to be mapped is stored as it is in memory.
         """
         how = ["--uncompressed"] if mapped else []
-        count = self._room.tasks_of(inputs.bytes, inputs.row_groups, _TASK_BYTES)
+        count = self.room.tasks_of(inputs.bytes, inputs.row_groups, _TASK_BYTES)
         command = ["build", "--key", ",".join(keys), "--files-from", inputs.url]
         if count == 1:
             command += how
@@ -132,7 +132,7 @@ class Stages:
     ) -> Staged:
         """Copy the rows whose keys the filter lets through."""
         size, groups = inputs.bytes, inputs.row_groups
-        count = self._room.tasks_of(size, groups, _TASK_BYTES, all_cores=True)
+        count = self.room.tasks_of(size, groups, _TASK_BYTES, all_cores=True)
         command = ["scan", "--files-from", inputs.url, "--shard", f"{_task.SHARD}/{count}"]
         command += ["--columns", ",".join(map(reference, columns))]
         command += ["--filter", _task.FILTER, "--key", ",".join(keys)]
@@ -152,7 +152,7 @@ class Stages:
     def probed(self, logs: DataFrame, key: str, found: Filter) -> DataFrame:
         """Return the rows of a data frame whose key the filter lets through, by probes."""
         wanted = {"url": found.url, "digest": found.digest}
-        return _probe.candidates(logs, key, self._room.binary, wanted, self._room.environment)
+        return _probe.candidates(logs, key, self.room.binary, wanted, self.room.environment)
 
     def keep_only(self, kept: Sequence[str]) -> None:
         """Remove what lost attempts have left, and all that the answer does not need."""
@@ -167,9 +167,9 @@ class Stages:
         tasks: int,
         found: Filter | None = None,
     ) -> _jobs.Job:
-        common = ["--memory", self._room.memory, "--threads", "1", "--quiet", "--json"]
-        common += [*self._room.options, *(["-o", _task.OUT] if prefix else [])]
-        step = self._room.step(*([verb, *common, *rest] for verb, *rest in commands))
+        common = ["--memory", self.room.memory, "--threads", "1", "--quiet", "--json"]
+        common += [*self.room.options, *(["-o", _task.OUT] if prefix else [])]
+        step = self.room.step(*([verb, *common, *rest] for verb, *rest in commands))
         step["prefix"], step["suffix"] = f"{self.root}/{prefix}" if prefix else "", suffix
         step["filter"] = {"url": found.url, "digest": found.digest} if found else {}
         return self._counted(stage, _jobs.run(self._spark, step, tasks))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bloomjoin._errors import UsageError
 
-from ._choose import NotWorth, check_divided
+from ._choose import NotWorth
 from ._equality import Pair, pairs, resolved
 from ._files import Frozen, listed_here
 from ._plain import Unsuitable, spark_join
@@ -37,6 +37,7 @@ _HOW = {
 }  # fmt: skip
 _EVERY_ROW = ("left", "left_anti")
 _WHOLE = ("inner", "left_semi", *_EVERY_ROW)
+_BY_TASKS = ("auto", "whole", "files")
 
 
 def join(
@@ -102,16 +103,20 @@ def join(
     settings = Settings(
         memory, tasks, both_ways, conditions(where), storage_options, environment, binaries
     )
-    listing = settings if mode in ("auto", "whole") and known in _WHOLE else None
-    left, right, keys = sides(spark, logs, ids, on, columns, listing, probe=mode == "probe")
     if settings.where and mode in ("files", "probe"):
         raise UsageError(f"where: want mode whole or auto, got {mode}")
+    # Only tasks know conditions.
+    auto, every = mode == "auto" and not settings.where, known in _EVERY_ROW
+    room = Room.of(spark, settings) if mode in _BY_TASKS else None
+    listing = room if mode in ("auto", "whole") and known in _WHOLE else None
+    left, right, keys = sides(spark, logs, ids, on, columns, listing, probe=mode == "probe")
     why = "mode is spark"
-    if mode in ("auto", "whole") or (mode == "files" and known in _EVERY_ROW):
+    if room is not None and (mode != "files" or every):
         try:
-            whole = Whole.of(spark, left, right, keys, known, settings, auto=mode == "auto")
-            if mode == "auto" and staging is not None and known not in _EVERY_ROW:
-                check_divided(spark, whole.ids_bytes)
+            whole = Whole.of(
+                spark, room, left, right, keys, known, settings.where,
+                auto=auto, staging=staging is not None and not every,
+            )  # fmt: skip
             return attach(whole.rows(), whole.report("tasks join when the answer is used"))
         except NotWorth as error:
             staging, why = None, str(error)
@@ -119,7 +124,7 @@ def join(
             why = str(error)
     if settings.where:
         raise UsageError(f"where: Spark has to do this join: {why}")
-    if staging is not None and mode not in ("whole", "spark") and known not in _EVERY_ROW:
+    if staging is not None and mode not in ("whole", "spark") and not every:
         return _staged(Run(spark, left, right, keys, known, _staging(staging), settings), mode)
     answer = spark_join(left.frame, right.frame, keys, known)
     return attach(answer, SparkReport("spark", why, known))
@@ -158,9 +163,10 @@ def count(
     settings = Settings(
         memory, tasks, None, conditions(where), storage_options, environment, binaries
     )
-    left, right, keys = sides(spark, logs, ids, on, (), settings)
+    room = Room.of(spark, settings)
+    left, right, keys = sides(spark, logs, ids, on, (), room)
     try:
-        return Whole.of(spark, left, right, keys, known, settings).count()
+        return Whole.of(spark, room, left, right, keys, known, settings.where).count()
     except Unsuitable as why:
         if settings.where:
             raise UsageError(f"where: Spark has to do this join: {why}") from why
@@ -220,7 +226,7 @@ def sides(
     ids: DataFrame | Names,
     on: str | Sequence[str] | Mapping[str, str],
     columns: Sequence[str] | None,
-    listing: Settings | None = None,
+    listing: Room | None = None,
     *,
     probe: bool = False,
 ) -> tuple[Side, Side, tuple[Pair, ...]]:
@@ -231,7 +237,7 @@ def sides(
     known: dict[str, Frozen] = {}
     if listing is not None and can_run(spark):
         given = {n: names_of(n, s) for n, s in (("logs", logs), ("ids", ids)) if not is_frame(s)}
-        known = listed_here(spark, Room.of(spark, listing), given)
+        known = listed_here(spark, listing, given)
     wanted = pairs(on)
     left = logs_side(spark, logs, known.get("logs"), probe=probe)
     if columns is not None:

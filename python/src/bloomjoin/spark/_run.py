@@ -147,7 +147,7 @@ class Run:
         """List the inputs and build the filter."""
         self._freeze({"logs": self._logs, **({"ids": self._ids} if self._ids.names else {})})
         if auto:
-            check_log(self._spark, self._frozen["logs"].bytes)
+            check_log(self._stage().room.parallelism, self._frozen["logs"].bytes)
         self._check_stored("logs", self._logs, [p.log for p in self.pairs])
         self._list_ids()
         self._filter = self._stage().build("ids", self._frozen["ids"], self._ids_keys())
@@ -224,7 +224,8 @@ class Run:
     def _full(self) -> DataFrame:
         """Join by tasks as a left join, and have Spark find the IDs that have no row."""
         ids = Side(self._spark, self.ids_frame, self._ids.names)
-        whole = Whole.of(self._spark, self._logs, ids, self.pairs, "left", self._settings)
+        room = self._stage().room
+        whole = Whole.of(self._spark, room, self._logs, ids, self.pairs, "left")
         keys = self._scan([*dict.fromkeys(p.log for p in self.pairs)])
         self._keep(self._staged, ids=True)
         answer = full(self._logs.frame, whole.rows(), self.ids_frame, keys, self.pairs)

@@ -123,11 +123,17 @@ def is_frame(value: object) -> bool:
 
 def given_names(side: str, given: object) -> tuple[str, ...]:
     """Return paths and URLs that mean the same on every machine."""
-    names = cast("Names", given)
-    several = [names] if isinstance(names, (str, os.PathLike)) else list(names)
-    if not several:
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    names = [name for name in several if isinstance(name, (str, os.PathLike))]
+    if len(names) < len(several):
+        kinds = {type(name).__name__ for name in several} - {"str"}
+        raise UsageError(
+            f"{side}: want paths or a Spark data frame, got {', '.join(sorted(kinds))} "
+            "(spark.createDataFrame makes one)"
+        )
+    if not names:
         raise UsageError(f"{side}: want a path or more, got none")
-    return tuple(map(absolute, several))
+    return tuple(map(absolute, names))
 
 
 def names_of(side: str, given: object) -> list[str]:

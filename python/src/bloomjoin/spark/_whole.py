@@ -24,7 +24,7 @@ from ._equality import Pair
 from ._files import Frozen, listed, of_path, reference
 from ._plain import Unsuitable, quoted, using
 from ._report import SparkReport
-from ._resources import Room, Settings
+from ._resources import Room
 from ._sides import Side
 from ._types import arrow_schema, not_carried
 
@@ -60,39 +60,40 @@ class Whole:
     def of(
         cls,
         spark: SparkSession,
+        room: Room,
         logs: Side,
         ids: Side,
         on: Sequence[Pair],
         how: str,
-        settings: Settings,
+        where: Sequence[str] = (),
         *,
         auto: bool = False,
+        staging: bool = False,
     ) -> Whole:
         """Check and list what is joined. Raises Unsuitable where Spark should do it.
 
-        ``auto``: also where it is faster.
+        ``auto``: also where another way is faster, of which one may be to stage rows.
         """
         if how not in _TYPES:
             raise Unsuitable(f"an ID without a row in one task may have one in another: {how}")
         if how not in _ONE_SIDE and not using(on) and any(p.log == p.ids for p in on):
             raise Unsuitable("some keys have one name on both sides, and some have two")
         check_join(spark, logs, ids, on)
-        room = Room.of(spark, settings)
         lists = _lists(spark, room, logs, ids, on)
         log = lists["logs"]
         if auto:
-            check_log(spark, log.bytes)
-        _check_conditions(settings.where, logs, log)
+            check_log(room.parallelism, log.bytes)
+        _check_conditions(where, logs, log)
         step = room.step()
         step["list"] = base64.b64decode(log.content)
         named, size = _give_ids(spark, step, ids, lists.get("ids"), on, how)
         if auto:
-            check_ids(spark, size, log.bytes)
+            check_ids(room.parallelism, log.bytes, size, staging=staging)
         each = max(_TASK_BYTES, _TIMES_IDS * size)
         tasks = room.tasks_of(log.bytes, log.row_groups, each, all_cores=True)
         command = ["join", "--type", _TYPES[how], "--memory", room.memory, "--threads", "1"]
         command += ["--quiet", *room.options, "--files-from", _task.LIST, "--on", _on(on), *named]
-        command += [word for condition in settings.where for word in ("--where", condition)]
+        command += [word for condition in where for word in ("--where", condition)]
         step["commands"] = [[*command, "--shard", f"{_task.SHARD}/{tasks}"]]
         return cls(spark, logs, ids, on, how, log, size, room, step, tasks)
 
