@@ -274,15 +274,18 @@ def test_every_row_and_no_id(spark, data, staging, how):
 
 
 def test_auto(spark, data, staging, tmp_path, monkeypatch):
-    """A small log is left to Spark; others are joined whole, or staged."""
-    found = join(spark, data / "logs", data / "ids.parquet", "id", staging=staging)
-    assert "small" in (report(found).fallback or "")
-    assert digest(found) == digest(plain(spark, data, "id", "inner"))
-    assert files_below(tmp_path / "staging") == []
-    monkeypatch.setattr(_choose, "_SMALL", 0)
+    """What can be is joined whole; a small log is not staged."""
     for how in HOWS:
         found = join(spark, data / "logs", data / "ids.parquet", "id", how=how, staging=staging)
-        assert report(found).mode == MODES[how][-1], report(found).why
+        if "whole" in MODES[how]:
+            assert report(found).mode == "whole", report(found).why
+        else:
+            assert "small" in (report(found).fallback or "")
+        assert digest(found) == digest(plain(spark, data, "id", how))
+    assert files_below(tmp_path / "staging") == []
+    monkeypatch.setattr(_choose, "_SMALL", 0)
+    found = join(spark, data / "logs", data / "ids.parquet", "id", how="right", staging=staging)
+    assert report(found).mode == "files"
     monkeypatch.setattr(_choose, "_STAGES", -1.0)
     found = join(spark, data / "logs", data / "ids.parquet", "id", staging=staging)
     assert report(found).mode == "files"

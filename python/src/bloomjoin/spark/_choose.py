@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ._plain import Unsuitable
 
-# Bytes of the log for each core, below which starting commands costs more than it saves.
-_SMALL = 32 << 20
+# Bytes of the log for each core, below which stages cost more than Spark's shuffle. Tasks that
+# join whole are faster from the first row on.
+_SMALL = 320 << 20
 
 # Bytes a second that one core scans, reads as IDs, and shuffles, and the seconds of stages: on
 # one machine, for ten columns of Snappy.
@@ -16,7 +17,7 @@ class NotWorth(Unsuitable):
     """Spark alone is expected to be faster."""
 
 
-def check_log(cores: int, log: int) -> None:
+def check_staged(cores: int, log: int) -> None:
     """Raise NotWorth if a log of so many bytes is small."""
     if log < _SMALL * cores:
         raise NotWorth(f"the log is small: {log >> 20} MiB, want {_SMALL * cores >> 20} MiB")

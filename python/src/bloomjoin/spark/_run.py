@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ._checks import check_join, check_listed, check_old_dates, check_stored
-from ._choose import check_log
+from ._choose import check_staged
 from ._equality import FIRST_SAFE, Pair
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
 from ._outer import full
@@ -147,7 +147,7 @@ class Run:
         """List the inputs and build the filter."""
         self._freeze({"logs": self._logs, **({"ids": self._ids} if self._ids.names else {})})
         if auto:
-            check_log(self._stage().room.parallelism, self._frozen["logs"].bytes)
+            check_staged(self._stage().room.parallelism, self._frozen["logs"].bytes)
         self._check_stored("logs", self._logs, [p.log for p in self.pairs])
         self._list_ids()
         self._filter = self._stage().build("ids", self._frozen["ids"], self._ids_keys())

@@ -19,7 +19,7 @@ from bloomjoin._errors import UsageError
 
 from . import _jobs, _ship, _task
 from ._checks import check_join, check_listed, check_old_dates, check_stored
-from ._choose import check_ids, check_log
+from ._choose import check_ids
 from ._equality import Pair
 from ._files import Frozen, listed, of_path, reference
 from ._plain import Unsuitable, quoted, using
@@ -81,8 +81,6 @@ class Whole:
         check_join(spark, logs, ids, on)
         lists = _lists(spark, room, logs, ids, on)
         log = lists["logs"]
-        if auto:
-            check_log(room.parallelism, log.bytes)
         _check_conditions(where, logs, log)
         step = room.step()
         step["list"] = base64.b64decode(log.content)
