@@ -124,7 +124,7 @@ def join(
             why = str(error)
     if settings.where:
         raise UsageError(f"where: Spark has to do this join: {why}")
-    if staging is not None and mode not in ("whole", "spark") and not every:
+    if staging is not None and (mode == "probe" or (mode in ("auto", "files") and not every)):
         return _staged(Run(spark, left, right, keys, known, _staging(staging), settings), mode)
     answer = spark_join(left.frame, right.frame, keys, known)
     return attach(answer, SparkReport("spark", why, known))
