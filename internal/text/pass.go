@@ -206,10 +206,7 @@ func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) b
 	}
 	if v, _ := p.rows.value(c); strings.HasPrefix(strings.TrimPrefix(string(want), "u"), "int") && bytes.IndexByte(v, '.') >= 0 {
 		if _, ok := scalar.Float(view(v), 64); ok { // pandas writes integers so beside missing ones
-			e.Hint = "{Types double} takes numbers with a fraction"
-			if p.anyGood() {
-				e.Hint = skipHint + "; " + e.Hint
-			}
+			e.Hint = fractionHint
 		}
 	}
 	return &badLine{fault: e, confined: p.rows.confined(), parses: parses}
@@ -225,6 +222,8 @@ func (p *pass) explain(err error) error {
 	}
 	e := *bad.fault
 	switch {
+	case e.Hint == fractionHint && p.anyGood():
+		e.Hint = skipHint + "; " + e.Hint
 	case !bad.confined || e.Hint != "":
 	case p.anyGood():
 		e.Hint = skipHint
@@ -234,7 +233,10 @@ func (p *pass) explain(err error) error {
 	return &e
 }
 
-const skipHint = "{SkipBad} leaves such lines out"
+const (
+	skipHint     = "{SkipBad} leaves such lines out"
+	fractionHint = "{Types double} takes numbers with a fraction"
+)
 
 // anyGood reports whether a line before the bad one may have been good.
 func (p *pass) anyGood() bool { return p.good > 0 || p.group > 0 }
