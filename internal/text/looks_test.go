@@ -101,6 +101,32 @@ func TestBadAfterGoodObjects(t *testing.T) {
 	}
 }
 
+// A hint names SkipBad only where that leaves the line out, which it does not if the
+// row goes on in the next one.
+func TestFractionHint(t *testing.T) {
+	const fraction = "Types double takes numbers with a fraction)"
+	opts := Options{Format: CSV, Column: "n", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}, Size: -1}
+	for _, c := range []struct {
+		text, hint string
+		skipped    bool
+	}{
+		{"n,s\n1,a\n1.5,b\n2,c\n", "(SkipBad leaves such lines out; " + fraction, true},
+		{"n,s\n1,\"a\na\"\n1.5,b\n2,c\n", "(SkipBad leaves such lines out; " + fraction, true},
+		{"n,s\n1,a\n1.5,\"b\nb\"\n2,c\n", "want int64 (" + fraction, false},
+		{"n,s\n1.5,a\n1,b\n2,c\n", "want int64 (" + fraction, true},
+	} {
+		for _, skip := range []bool{false, true} {
+			for _, threads := range []int{0, 1, 3} {
+				opts.SkipBad = skip
+				err := readAll(t, c.text, opts, threads)
+				if (err == nil) != (skip && c.skipped) || err != nil && !strings.Contains(err.Error(), c.hint) {
+					t.Errorf("%q: skip %v, threads %d: %v, want %q", c.text, skip, threads, err, c.hint)
+				}
+			}
+		}
+	}
+}
+
 // readAll reads a text to its end: as records or, if threads is not zero, as plain
 // values.
 func readAll(t *testing.T, text string, opts Options, threads int) error {

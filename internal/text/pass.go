@@ -222,7 +222,7 @@ func (p *pass) explain(err error) error {
 	}
 	e := *bad.fault
 	switch {
-	case e.Hint == fractionHint && p.anyGood():
+	case e.Hint == fractionHint && bad.confined && p.anyGood():
 		e.Hint = skipHint + "; " + e.Hint
 	case !bad.confined || e.Hint != "":
 	case p.anyGood():
