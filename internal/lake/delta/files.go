@@ -1,0 +1,97 @@
+package delta
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Table returns what holds for all files.
+func (s *Snapshot) Table() *lake.Table { return s.table }
+
+// Files yields the files of the version, ascending by their paths in the log, until yield returns
+// an error, which Files returns.
+func (s *Snapshot) Files(yield func(*lake.File) error) error {
+	all := slices.SortedFunc(maps.Values(s.adds), func(a, b *add) int { return cmp.Compare(a.Path, b.Path) })
+	for i, a := range all {
+		if i > 0 && all[i-1].Path == a.Path {
+			return faults.Corrupt(fault.At{File: s.dir + logDir}, "%s is twice in version %d of the table", a.Path, s.version)
+		}
+		f, err := s.file(a)
+		if err != nil {
+			return fmt.Errorf("%s%s: %w", s.dir, a.Path, err)
+		}
+		if err := yield(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file returns what the log says of a file.
+func (s *Snapshot) file(a *add) (f *lake.File, err error) {
+	f = &lake.File{Rows: -1}
+	if f.Object, err = s.object(a); err != nil {
+		return nil, err
+	}
+	for _, i := range s.table.Partitions {
+		c := &s.table.Columns[i]
+		v, ok := a.Partition[cmp.Or(c.Stored, c.Name)]
+		if !ok {
+			return nil, faults.Corrupt(fault.At{Column: c.Name}, "a file without the value of a column that divides the table")
+		}
+		if v == nil || *v == "" { // NULL, whatever the type
+			f.Values = append(f.Values, lake.Value{Null: true})
+		} else {
+			f.Values = append(f.Values, lake.Value{Text: *v})
+		}
+	}
+	f.Deleted, err = s.deleted(a.Vector)
+	return f, err
+}
+
+func (s *Snapshot) object(a *add) (o storage.Object, err error) {
+	if a.Path == "" || a.Size < 0 {
+		return o, faults.Corrupt(fault.At{}, "a file with the path %s and %d bytes", strconv.Quote(a.Path), a.Size)
+	}
+	o.Name, err = s.place(a.Path)
+	o.Size, o.ModTime = a.Size, time.UnixMilli(a.Time).UTC()
+	return o, err
+}
+
+// place returns the name of an object by its path in the log: percent-encoded once, and below the
+// table's directory unless it is absolute.
+func (s *Snapshot) place(path string) (string, error) {
+	name, err := url.PathUnescape(path)
+	if err != nil {
+		e := faults.Corrupt(fault.At{}, "a path that is no URL")
+		e.Err = err
+		return "", e
+	}
+	if rest, ok := strings.CutPrefix(name, "file:"); ok {
+		return "/" + strings.TrimLeft(rest, "/"), nil
+	}
+	for _, hadoop := range []string{"s3a://", "s3n://"} {
+		if rest, ok := strings.CutPrefix(name, hadoop); ok {
+			return "s3://" + rest, nil
+		}
+	}
+	if strings.HasPrefix(name, "/") || address.IsURL(name) {
+		return name, nil
+	}
+	if _, file, _ := address.FilePath(s.dir); file {
+		name = address.Escaped(name)
+	}
+	return s.dir + name, nil
+}

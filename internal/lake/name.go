@@ -1,0 +1,45 @@
+package lake
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+)
+
+// kinds are the schemes of names of tables.
+var kinds = []string{"delta"}
+
+// versionOf finds what follows the place of a table in its name.
+var versionOf = regexp.MustCompile(`@(v\d+|\d{4}-\d\d-\d\d[^@/]*)$`)
+
+// IsName reports whether a name is that of a table.
+func IsName(name string) bool {
+	kind, _, ok := strings.Cut(name, ":")
+	return ok && slices.Contains(kinds, kind)
+}
+
+// ParseName parses KIND:PLACE, KIND:PLACE@vVERSION or KIND:PLACE@TIME.
+func ParseName(name string) (n Name, err error) {
+	n.Kind, n.Location, _ = strings.Cut(name, ":")
+	if at := versionOf.FindStringIndex(n.Location); at != nil {
+		which := n.Location[at[0]+1:]
+		n.Location = n.Location[:at[0]]
+		if which[0] == 'v' {
+			n.Version = which[1:]
+		} else if n.Time, err = time.Parse(time.RFC3339Nano, which); err != nil {
+			return n, wrong(name, "a time with a zone, as 2026-11-29T00:00:00Z", which)
+		}
+	}
+	if n.Location == "" {
+		return n, wrong(name, n.Kind+":DIRECTORY", "no directory")
+	}
+	return n, nil
+}
+
+func wrong(name, want, got string) error {
+	return faults.Mismatch(fault.At{File: name}, "the name of a table", want, got)
+}
