@@ -31,6 +31,7 @@ const constantRows = 64 << 10
 type storedSchema struct {
 	elements thrift.Slice[meta.Element]
 	orders   thrift.Slice[format.ColumnOrder]
+	entries  thrift.Slice[meta.KeyValue]
 	meta.Schema
 }
 
@@ -39,11 +40,13 @@ func (f *File) stored() *storedSchema {
 	if f.bare != nil {
 		return f.bare
 	}
-	return &storedSchema{f.Metadata.Schema, f.Metadata.ColumnOrders, f.Schema}
+	return &storedSchema{f.Metadata.Schema, f.Metadata.ColumnOrders, f.Metadata.KeyValueMetadata, f.Schema}
 }
 
 // Constant reports whether the file does not store a leaf.
-func (f *File) Constant(leaf int) bool { return f.bare != nil && leaf >= len(f.bare.Leaves) }
+func (f *File) Constant(leaf int) bool {
+	return f.bare != nil && leaf >= len(f.bare.Leaves) || leaf < len(f.absent) && f.absent[leaf]
+}
 
 // StoredColumns returns the number of top-level columns that the file stores. Those
 // that follow are constants.
@@ -156,7 +159,11 @@ func (f *File) constantChunk(buf *thriftBuffer, l *meta.Leaf, plain []byte, rows
 	e.stats = order.Statistics(b, nulls)
 	for left := rows; left > 0; left -= constantRows {
 		n := int(min(left, constantRows))
-		body := appendCountedRun(nil, level, n)
+		var body []byte
+		if l.MaxRep > 0 {
+			body = appendCountedRun(body, 0, n)
+		}
+		body = appendCountedRun(body, level, n)
 		switch {
 		case encoding == format.RLE:
 			body = appendCountedRun(body, uint32(plain[0]), n)

@@ -43,6 +43,9 @@ type File struct {
 	RowGroups []RowGroup // in file order
 
 	described *meta.Described // as stored; shared with the file whose schema is shared
+	view      *View           // nil: the file has the columns that it stores
+	own       *storedSchema   // as decoded, if there is a view
+	absent    []bool          // leaves of the view that are NULL in all rows
 	bare      *storedSchema   // nil: the file has no constants
 	extra     []byte          // the constants' pages, as if they followed the file
 	r         io.ReaderAt

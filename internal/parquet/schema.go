@@ -74,11 +74,11 @@ func span(elements []meta.Element, at, leaf int) (int, int) {
 // equal, apart from the other's constants, and reports whether they are. It saves
 // memory for logs of many files, whose footers consist mostly of these.
 func (f *File) Share(like *File) bool {
-	a, b := f.Metadata, like.stored()
+	a, b := f.Metadata, like.decoded()
 	if f.Root != nil && f.Root == b.Root {
 		return true
 	}
-	if len(a.Schema) != len(b.elements) || !reflect.DeepEqual(a.KeyValueMetadata, like.Metadata.KeyValueMetadata) ||
+	if len(a.Schema) != len(b.elements) || !reflect.DeepEqual(a.KeyValueMetadata, b.entries) ||
 		!reflect.DeepEqual(a.Schema, b.elements) || !reflect.DeepEqual(a.ColumnOrders, b.orders) {
 		return false
 	}
@@ -88,8 +88,8 @@ func (f *File) Share(like *File) bool {
 
 // share is Share for files that are known to have the same.
 func (f *File) share(like *File) {
-	a, b := f.Metadata, like.stored()
-	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.elements, like.Metadata.KeyValueMetadata, b.orders
+	a, b := f.Metadata, like.decoded()
+	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.elements, b.entries, b.orders
 	f.Schema, f.described = b.Schema, like.described
 	if a.CreatedBy == like.Metadata.CreatedBy {
 		a.CreatedBy = like.Metadata.CreatedBy // one string

@@ -2,6 +2,7 @@ package delta
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 )
 
@@ -51,6 +53,9 @@ func (s *Snapshot) check() error {
 		return err
 	}
 	columns, err := columnsOf(s.metadata.Schema, mode)
+	if errors.Is(err, fault.ErrUnsupported) {
+		return fmt.Errorf("%s: %w", s.dir, err)
+	}
 	if err != nil {
 		e := faults.Corrupt(at, "the schema of a Delta table")
 		e.Err = err
@@ -158,8 +163,10 @@ func columnOf(raw json.RawMessage, mode mapping, depth int) (c lake.Column, err 
 	if depth == 0 {
 		return c, fmt.Errorf("types within more than %d others", deepest)
 	}
-	if err := json.Unmarshal(raw, &c.Type); err == nil {
-		return c, nil
+	var name string
+	if err := json.Unmarshal(raw, &name); err == nil {
+		c.Type, err = typeOf(name)
+		return c, err
 	}
 	var t nestedType
 	if err := json.Unmarshal(raw, &t); err != nil {
@@ -186,4 +193,24 @@ func columnOf(raw json.RawMessage, mode mapping, depth int) (c lake.Column, err 
 		c.Children = append(c.Children, child)
 	}
 	return c, nil
+}
+
+// types are the names of types here, by those of Delta.
+var types = map[string]string{
+	"byte": "tinyint", "short": "int16", "integer": "int32", "long": "int64", "float": "float", "double": "double",
+	"string": "string", "binary": "binary", "boolean": "boolean", "date": "date",
+	"timestamp": "timestamptz", "timestamp_ntz": "timestamp",
+}
+
+// typeOf returns the name of a type without parts.
+func typeOf(name string) (string, error) {
+	if t := types[name]; t != "" {
+		return t, nil
+	}
+	if strings.HasPrefix(name, "decimal") {
+		if t, err := keys.ParseType(name); err == nil {
+			return keys.TypeName(t), nil
+		}
+	}
+	return "", faults.Unsupported(fault.At{}, "columns of type %s", strconv.Quote(name))
 }

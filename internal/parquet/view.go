@@ -1,0 +1,100 @@
+package parquet
+
+import (
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+)
+
+// View has the columns that a file is to have in place of those that it stores: in another order,
+// under other names, without some and with others that are NULL in all rows.
+type View struct {
+	Elements []meta.Element // of the schema, depth first
+	Leaves   []int          // the stored leaf of each; -1: all NULL
+	Without  []string       // keys of metadata that would describe the stored columns
+}
+
+// decoded returns the schema as it was decoded, whatever the view.
+func (f *File) decoded() *storedSchema {
+	if f.own != nil {
+		return f.own
+	}
+	return f.stored()
+}
+
+// Adopt gives the file the columns of a view of its schema. It must be called once, after Share and
+// before AddConstants. If like is a file that shares the schema and has the view, they share the
+// schema of the view, too.
+func (f *File) Adopt(v *View, like *File) error {
+	at := fault.At{File: f.Name}
+	f.own = f.stored()
+	from := f.own
+	if like != nil && like.view == v && like.own.Root == from.Root {
+		s := like.stored()
+		f.Metadata.Schema, f.Metadata.ColumnOrders, f.Schema = s.elements, s.orders, s.Schema
+		f.Metadata.KeyValueMetadata = like.Metadata.KeyValueMetadata
+	} else if err := f.adopt(at, v, from); err != nil {
+		return err
+	}
+	f.view = v
+	return f.adoptChunks(at, v)
+}
+
+// adopt makes the schema of a view.
+func (f *File) adopt(at fault.At, v *View, from *storedSchema) (err error) {
+	if err := f.charge(at, meta.ElementBytes*int64(len(v.Elements))); err != nil {
+		return err
+	}
+	f.Metadata.Schema = slices.Clone(v.Elements)
+	var orders []format.ColumnOrder
+	for _, l := range v.Leaves {
+		switch {
+		case l < 0:
+			orders = append(orders, format.ColumnOrder{Value: new(format.TypeDefinedOrder)})
+		case l < len(from.orders):
+			orders = append(orders, from.orders[l])
+		}
+	}
+	f.Metadata.ColumnOrders = orders
+	f.Metadata.KeyValueMetadata = slices.DeleteFunc(slices.Clone(f.Metadata.KeyValueMetadata), func(kv meta.KeyValue) bool {
+		return slices.Contains(v.Without, kv.Key)
+	})
+	f.Schema, err = f.Metadata.Tree(at)
+	return err
+}
+
+// adoptChunks puts the chunks of all row groups in the order of the view's leaves.
+func (f *File) adoptChunks(at fault.At, v *View) error {
+	f.absent = make([]bool, len(v.Leaves))
+	var buf thriftBuffer
+	nulls := map[int64][]meta.ColumnChunk{} // by rows
+	for g := range f.Metadata.RowGroups {
+		rg := &f.Metadata.RowGroups[g]
+		made := nulls[rg.NumRows]
+		chunks, next, bytes := make([]meta.ColumnChunk, 0, len(v.Leaves)), 0, int64(0)
+		for i, l := range v.Leaves {
+			if l >= 0 {
+				chunks = append(chunks, rg.Columns[l])
+				bytes += rg.Columns[l].MetaData.TotalCompressedSize
+				continue
+			}
+			f.absent[i] = true
+			if next == len(made) {
+				c, err := f.constantChunk(&buf, &f.Leaves[i], nil, rg.NumRows)
+				if err != nil {
+					return err
+				}
+				made = append(made, c)
+			}
+			chunks, next = append(chunks, made[next]), next+1
+		}
+		nulls[rg.NumRows] = made
+		rg.Columns, f.RowGroups[g].CompressedBytes = chunks, bytes
+		rg.SortingColumns = nil
+	}
+	f.extra = slices.Clip(f.extra)
+	return f.charge(at, int64(len(f.extra)))
+}
