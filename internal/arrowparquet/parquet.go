@@ -53,6 +53,9 @@ type ParquetOptions struct {
 	Int96Nanos bool
 	// Constants are columns to add after those of the file, except those that it has.
 	Constants []Constant
+	// View, if not nil, returns the columns that the file is to have in place of those that it
+	// stores. Files of one schema should get one view.
+	View func(*parquet.File) (*parquet.View, error)
 	// IgnoreCase compares the names of Constants with those of columns regardless of
 	// the case of letters.
 	IgnoreCase bool
@@ -89,6 +92,15 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	like, base := opts.Like, (*parquet.File)(nil)
 	if like != nil && f.Share(like.f) {
 		base = like.f
+	}
+	if opts.View != nil {
+		v, err := opts.View(f)
+		if err == nil {
+			err = f.Adopt(v, base)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	if err := f.AddConstants(absent(f, opts.Constants, opts.IgnoreCase), base); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package hive
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -82,6 +83,28 @@ func unescape(s string) string {
 		b = append(b, s[i])
 	}
 	return string(b)
+}
+
+// Dir returns the directory of a part, without a slash.
+func Dir(p Part) string {
+	text := null
+	if !p.Null {
+		text = escape(p.Text)
+	}
+	return escape(p.Name) + "=" + text
+}
+
+// escape writes bytes that mean something in paths as %XX, as Hive does.
+func escape(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == 0x7f || strings.IndexByte(`"#%'*/:=?\{[]^`, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // Nulls returns the path of the directory of rows without a value in any column that

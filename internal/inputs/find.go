@@ -8,11 +8,13 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"reflect"
 	"runtime"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -39,14 +41,14 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 		}
 		s.objects, s.all = spill.NewBytes(waitingList), make([]source.Found, len(names))
 		w = gob.NewEncoder(s.objects)
-	}, func(of int, rel string, e storage.Object) error {
+	}, func(of int, rel string, e source.Entry) error {
 		s.all[of].Name, s.all[of].All = names[of], s.all[of].All+1
-		return w.Encode(object{e, of, rel})
+		return w.Encode(s.objectOf(of, rel, e))
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.list = newInputList(names, &opts)
+	s.list = newInputList(names, &opts, s.tables)
 	if err = errors.Join(s.objects.Flush(), s.run(ctx)); err == nil {
 		in, err = s.list.open(opts.Left.Sorted())
 	}
@@ -68,6 +70,7 @@ func (in *List) Changes() *Changes { return &in.changes }
 type search struct {
 	opts    *source.Opening
 	objects *spill.Bytes
+	tables  []*source.TableVersion
 	all     []source.Found
 	list    *inputList
 	old     *List
@@ -87,6 +90,32 @@ type object struct {
 	Object storage.Object
 	Of     int    // the name that stands for it
 	Rel    string // of its input
+
+	Table   int // of the search's, from 1; 0: it is in none
+	Values  []lake.Value
+	Deleted *lake.Deleted
+}
+
+// objectOf returns an entry as it waits.
+func (s *search) objectOf(of int, rel string, e source.Entry) object {
+	o := object{Object: e.Object, Of: of, Rel: rel}
+	if e.Of != nil {
+		o.Table, o.Values, o.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Values, e.Of.Deleted
+		if o.Table == 0 {
+			s.tables = append(s.tables, e.Of.Table)
+			o.Table = len(s.tables)
+		}
+	}
+	return o
+}
+
+// entry returns an object as it was found.
+func (s *search) entry(o object) source.Entry {
+	e := source.Entry{Object: o.Object}
+	if o.Table > 0 {
+		e.Of = &source.OfTable{Table: s.tables[o.Table-1], Values: o.Values, Deleted: o.Deleted}
+	}
+	return e
 }
 
 // described is an input, with its line if that is as it was.
@@ -131,7 +160,7 @@ func (s *search) run(ctx context.Context) error {
 				return err
 			}
 		}
-		entries := each.Slice(some, func(o object) storage.Object { return o.Object })
+		entries := each.Slice(some, s.entry)
 		if _, err := finding.Open(ctx, entries, func(i int) int { return some[i].Of }); err != nil {
 			return err
 		}
@@ -165,7 +194,7 @@ func (s *search) keep(d described) error {
 }
 
 // describe returns an input for a listed object. If it is certainly not data, it returns the reason.
-func (s *search) describe(ctx context.Context, _ int, e storage.Object) (d described, why string, err error) {
+func (s *search) describe(ctx context.Context, _ int, e source.Entry) (d described, why string, err error) {
 	var was Input
 	now, root, err := s.opts.Rebase(e)
 	if err != nil {
@@ -175,7 +204,7 @@ func (s *search) describe(ctx context.Context, _ int, e storage.Object) (d descr
 		if was, err = s.old.file().input(d.was.line); err != nil {
 			return d, "", s.old.file().corrupt("the line of %s: %v", e.Name, err)
 		}
-		if was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity && sameFormat(s.opts, &was) && was.RootRel == source.RootRelOf(now.Rel, e.Rel) && was.FoundIn() == root && (was.Root != nil) == e.Found {
+		if s.sameContent(&was, &e) && sameFormat(s.opts, &was) && was.RootRel == source.RootRelOf(now.Rel, e.Rel) && was.FoundIn() == root && (was.Root != nil) == e.Found {
 			parts, err := s.opts.PartsOf(e)
 			if err == nil && s.opts.Layout != nil {
 				d.Values, err = s.opts.ValuesOf(e.Name, parts)
@@ -198,8 +227,22 @@ func (s *search) describe(ctx context.Context, _ int, e storage.Object) (d descr
 		return d, why, err
 	}
 	d.Input, err = describedOf(f)
+	if e.Of != nil {
+		d.Table, d.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Deleted
+	}
 	d.changed = was.Size != d.Size || !bytes.Equal(was.Print, d.Print)
 	return d, "", errors.Join(err, f.Close())
+}
+
+// sameContent reports whether an object is certainly the one that is listed. Files of tables never
+// change; what the table says of them may.
+func (s *search) sameContent(was *Input, e *source.Entry) bool {
+	if e.Of == nil || was.Table == 0 {
+		return e.Of == nil && was.Table == 0 && was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity
+	}
+	table := s.old.file().tables[was.Table-1]
+	return was.Size == e.Size && reflect.DeepEqual(was.Deleted, e.Of.Deleted) && table.Location == e.Of.Table.Location &&
+		reflect.DeepEqual(table.Columns, e.Of.Table.Columns) && was.Table == 1+slices.Index(s.tables, e.Of.Table)
 }
 
 // sameFormat reports whether a file with unchanged content would be opened in the format that

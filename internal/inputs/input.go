@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -42,6 +43,8 @@ type Input struct {
 	Values   pathValues     `json:"values,omitempty"`   // see [source.File.Partitions]
 	Root     *string        `json:"root,omitempty"`     // the named or matched directory that has it; nil: none
 	RootRel  string         `json:"root_rel,omitempty"` // its path in terms of Rel; empty: the base itself
+	Table    int            `json:"table,omitempty"`    // of those in the header, from 1; 0: it is in none
+	Deleted  *lake.Deleted  `json:"deleted,omitempty"`  // rows of it; nil: none
 
 	number int // among the inputs of the file
 }
@@ -65,6 +68,11 @@ func (in Input) named(change func(string) string) Input {
 	if in.Root != nil {
 		root := change(*in.Root)
 		in.Root = &root
+	}
+	if in.Deleted != nil {
+		deleted := *in.Deleted
+		deleted.Place = change(deleted.Place)
+		in.Deleted = &deleted
 	}
 	return in
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -78,6 +79,9 @@ func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (
 func notInTables(ctx context.Context, src storage.Source, pieces []Piece) error {
 	ctx, last := hive.Looking(ctx, false), "none"
 	for _, p := range pieces {
+		if p.Input.Table > 0 {
+			continue
+		}
 		dir, _, _ := hive.Cut(path.Dir(filepath.ToSlash(p.Input.Name)) + "/")
 		if dir == last {
 			continue
@@ -127,6 +131,9 @@ func (in *List) bytes(ctx context.Context, of *Input, opts *source.Opening) (*so
 		return nil, err
 	}
 	f := source.NewFile(src, e, opts)
+	if of.Table > 0 {
+		f.InTable(in.file().ofTable(of))
+	}
 	f.Listed(of.Format, source.Origin{Root: of.FoundIn(), Found: of.Root != nil, RootRel: of.RootRel})
 	if err := in.sameObject(f, of); err != nil {
 		return nil, errors.Join(err, src.Close())
@@ -244,4 +251,17 @@ func (in *List) changed(of *Input, how string, err error) error {
 		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
 	}
 	return faults.Errorf("%s: %w after it was listed in %s: %s (list the inputs again%s)%w", of.Name, err, in.file().name, how, where, quiet.Error{Err: ErrOutdated})
+}
+
+// ofTable returns what a table says of an input.
+func (l *inputFile) ofTable(of *Input) *source.OfTable {
+	t := &source.OfTable{Table: l.tables[of.Table-1], Deleted: of.Deleted}
+	for _, c := range t.Table.Hive {
+		for _, v := range of.Values {
+			if v.Name == c.Name {
+				t.Values = append(t.Values, lake.Value{Text: v.Text, Null: v.Null})
+			}
+		}
+	}
+	return t
 }

@@ -86,6 +86,7 @@ type inputFile struct {
 	pointer listPointer
 	digest  [32]byte
 	hive    []hive.Column
+	tables  []*source.TableVersion
 	blocks  []listIndex
 	weight  uint64 // of all blocks
 }
@@ -195,9 +196,17 @@ func (l *inputFile) parseHeader(line []byte) error {
 	if err := json.Unmarshal(line, h); err != nil {
 		return l.corrupt("its first line: %v", err)
 	}
-	if len(h.Needs) > 0 {
-		return faults.Unsupported(fault.At{File: l.name}, "a list of inputs that needs %s", strings.Join(h.Needs, ", ")).
+	if needs := slices.DeleteFunc(slices.Clone(h.Needs), func(what string) bool { return what == needsTables }); len(needs) > 0 {
+		return faults.Unsupported(fault.At{File: l.name}, "a list of inputs that needs %s", strings.Join(needs, ", ")).
 			WithHint("read it with a later version of bloomjoin")
+	}
+	for i := range h.Tables {
+		h.Tables[i].Location = publish.UnescapeName(h.Tables[i].Location)
+		t, err := source.NewTableVersion(&h.Tables[i])
+		if err != nil {
+			return l.corrupt("its first line: %v", err)
+		}
+		l.tables = append(l.tables, t)
 	}
 	digest, err := hex.DecodeString(h.Digest)
 	if err != nil || len(digest) != len(l.digest) || h.Inputs < 0 || h.Rows < -1 || h.Bytes < 0 {
@@ -310,6 +319,8 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		return in, errors.New("size, print or format out of range")
 	case len(in.Values) != len(l.hive):
 		return in, fmt.Errorf("%d values of %d columns", len(in.Values), len(l.hive))
+	case in.Table < 0 || in.Table > len(l.tables) || in.Deleted != nil && in.Table == 0:
+		return in, fmt.Errorf("table %d of %d", in.Table, len(l.tables))
 	case slices.ContainsFunc(in.Groups, func(g [2]int64) bool { return min(g[0], g[1]) < -1 }):
 		return in, errors.New("a row group's rows or bytes are out of range")
 	}
@@ -404,7 +415,7 @@ func (in *List) Check(ctx context.Context) (err error) {
 	if l == noInputs {
 		return nil
 	}
-	again := newInputList(in.Arguments(), &source.Opening{Layout: in.layout()})
+	again := newInputList(in.Arguments(), &source.Opening{Layout: in.layout()}, l.tables)
 	defer faults.Join(&err, again.close)
 	for one, err := range (&List{list: l}).Each(ctx) {
 		if err := cmp.Or(err, again.add(&one, nil)); err != nil {

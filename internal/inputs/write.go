@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -48,6 +49,9 @@ const listKind = "bloomjoin inputs"
 
 const listVersion = 3
 
+// needsTables says in a header that inputs are files of tables, which a reader must know of.
+const needsTables = "tables"
+
 // listBlock is the number of inputs whose lines are read at once.
 const listBlock = 256
 
@@ -68,6 +72,7 @@ type listHeader struct {
 	Schemas   []listSchema `json:"schemas,omitempty"`
 	LeftOut   []string     `json:"left_out,omitempty"` // Rels of files that exist but are not inputs, in ascending order
 	Alike     bool         `json:"alike,omitempty"`    // outputs of some inputs would have the same name
+	Tables    []lake.Table `json:"tables,omitempty"`   // that inputs are files of
 }
 
 type listColumn struct {
@@ -227,7 +232,7 @@ type inputList struct {
 // waitingList describes a spool in errors.
 const waitingList fault.Text = "the list of inputs that waits on disk (let TMPDIR name a directory with room)"
 
-func newInputList(arguments []string, o *source.Opening) *inputList {
+func newInputList(arguments []string, o *source.Opening, tables []*source.TableVersion) *inputList {
 	l := &inputList{
 		header: listHeader{Kind: listKind, Version: listVersion, Base: publish.EscapeName(o.Base)}, digest: NewDigest(),
 		sums: [2]*xxh3.Hasher{xxh3.New(), xxh3.New()}, schemas: map[string]int{}, roots: map[Root]bool{}, sum: xxh3.New(),
@@ -238,6 +243,11 @@ func newInputList(arguments []string, o *source.Opening) *inputList {
 	}
 	for _, c := range l.hive {
 		l.header.Hive = append(l.header.Hive, listColumn{c.Name, keys.TypeName(c.Type)})
+	}
+	for _, t := range tables {
+		table := *t.Table
+		table.Location = publish.EscapeName(table.Location)
+		l.header.Tables, l.header.Needs = append(l.header.Tables, table), []string{needsTables}
 	}
 	for i := range l.parts {
 		l.parts[i] = spill.NewBytes(waitingList)

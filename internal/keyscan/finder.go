@@ -95,7 +95,7 @@ func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check,
 		}
 	}
 	k := &Finder{scanner: s, File: f}
-	if f.Where() != nil {
+	if f.Partial() {
 		k.where = rowfilter.New(f, buf)
 	}
 	for i, m := range s.Match {
@@ -126,7 +126,7 @@ func (k *Finder) goOn(f *source.File, buf *parquet.Buffers) (done bool, err erro
 			return false, err
 		}
 	}
-	if k.File, k.where, k.base = f, nil, nil; f.Where() != nil {
+	if k.File, k.where, k.base = f, nil, nil; f.Partial() {
 		k.where = rowfilter.New(f, buf)
 	}
 	return true, nil

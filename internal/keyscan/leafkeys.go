@@ -121,7 +121,7 @@ func (l *leafKeys) narrow(ctx context.Context, r tasks.Range, failing bool) (*na
 		return nil, err
 	}
 	whole := r.Lo == 0 && r.Hi == total
-	failing = failing || l.file.Where() != nil && !whole // so may rows elsewhere
+	failing = failing || l.file.Partial() && !whole // so may rows elsewhere
 	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
 		ranges = rows.Range(0, total)
 	}

@@ -188,7 +188,7 @@ func (w *keyWorker) open(f *source.File) (err error) {
 	}
 	w.leaf, w.records, w.where = nil, nil, nil
 	if p := f.Parquet(); p != nil {
-		if f.Where() != nil {
+		if f.Partial() {
 			w.where = rowfilter.New(f, w.buf)
 		}
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
@@ -234,7 +234,7 @@ func (w *keyWorker) read(ctx context.Context, t tasks.Task, _ func(nothing) erro
 	if text, column, ok := w.plainText(t.File); ok {
 		return w.text(ctx, text, t, column)
 	}
-	if w.options.FirstPages > 0 && t.File.Where() != nil {
+	if w.options.FirstPages > 0 && t.File.Partial() {
 		return nil
 	}
 	some, err := w.satisfying(ctx, t.Range)

@@ -45,7 +45,7 @@ func (r *RecordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, 
 	picked := r.rows
 	_, seeks := r.from.(*arrowparquet.Parquet)
 	read := r.read
-	if r.File.Where() != nil && !seeks {
+	if r.File.Partial() && !seeks {
 		r.filter = rowfilter.NewRecords(r.File, read)
 		read = r.filter.Read
 	}

@@ -49,7 +49,7 @@ func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most
 				return nil, err
 			}
 			file, where = p.File, nil
-			if file.Where() != nil {
+			if file.Partial() {
 				where = rowfilter.New(file, nil)
 			}
 		}

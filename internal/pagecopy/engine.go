@@ -169,7 +169,7 @@ func (e *engine) allJobs(sources []*Source) iter.Seq[*rangeJob] {
 		for _, src := range sources {
 			for g := src.Piece.Lo; g < src.Piece.Hi; g++ {
 				ranges := slices.Collect(tasks.RangesIn(src.file(), g))
-				in := &inputGroup{total: len(ranges), mayCopyWhole: src.ownGroup(g), hasCondition: src.Piece.File.Where() != nil}
+				in := &inputGroup{total: len(ranges), mayCopyWhole: src.ownGroup(g), hasCondition: src.Piece.File.Partial()}
 				for _, r := range ranges {
 					in.oversized = in.oversized || e.perRow*(r.Hi-r.Lo) > tableBytes
 				}

@@ -98,3 +98,6 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 	f.extra = slices.Clip(f.extra)
 	return f.charge(at, int64(len(f.extra)))
 }
+
+// Keep charges memory that is kept as long as the file.
+func (f *File) Keep(bytes int64) error { return f.charge(fault.At{File: f.Name}, bytes) }

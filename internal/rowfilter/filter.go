@@ -62,9 +62,12 @@ type filterColumn struct {
 	stats *prune.Statistics // nil: none
 }
 
-// New returns a filter of the rows of a Parquet file, which has a condition.
+// New returns a filter of the rows of a Parquet file, which is partial.
 func New(f *source.File, buf *parquet.Buffers) *Filter {
 	w := &Filter{file: f, where: f.Where(), buf: buf, at: -1}
+	if w.where == nil {
+		return w
+	}
 	for _, field := range w.where.Columns() {
 		c := filterColumn{field: field}
 		if c.leaf, c.plain = f.Parquet().Leaf(field.Index); c.plain {

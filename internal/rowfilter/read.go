@@ -40,11 +40,11 @@ func MostRows(p source.Piece) (n int64) {
 // GroupsMost is MostRows for each row group.
 func GroupsMost(p source.Piece) (rows []int64) {
 	var w *Filter
-	if p.File.Where() != nil && p.File.Parquet() != nil {
+	if p.File.Partial() && p.File.Parquet() != nil {
 		w = New(p.File, nil)
 	}
 	for g := p.Lo; g < p.Hi; g++ {
-		n := p.File.GroupRows(g)
+		n := p.File.LiveRows(g)
 		if w != nil && !w.Group(g).Has(where.True) {
 			n = 0
 		}
@@ -66,7 +66,7 @@ func Read(ctx context.Context, f *source.File, group int, columns []int) iter.Se
 func ReadFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	p, _ := from.(*arrowparquet.Parquet)
 	switch {
-	case f.Where() == nil:
+	case !f.Partial():
 		return func(yield func(arrow.Record, error) bool) {
 			for rec, err := range from.Read(ctx, group, columns) {
 				if err == nil {

@@ -43,7 +43,7 @@ func plainBytes(p *parquet.File, f *source.File, lo, hi int, columns []int) int6
 	var sum int64
 	most := GroupsMost(source.Piece{File: f, Lo: lo, Hi: hi})
 	for g := lo; g < hi; g++ {
-		if f.Where() != nil && most[g-lo] == 0 {
+		if f.Partial() && most[g-lo] == 0 {
 			continue
 		}
 		for i := range p.Metadata.RowGroups[g].Columns {
@@ -62,14 +62,14 @@ func plainBytes(p *parquet.File, f *source.File, lo, hi int, columns []int) int6
 // records.
 func EstimateRows(f *source.File) (rows int64, exact bool, err error) {
 	if rows = MostRows((source.Piece{File: f, Lo: 0, Hi: f.NumGroups()})); rows >= 0 {
-		return rows, f.Where() == nil, nil
+		return rows, !f.Partial(), nil
 	}
 	if f.Size() < 0 {
 		return -1, false, nil
 	}
 	if !source.IsText(f.Format()) {
 		rows, err = f.CountRows()
-		return rows, err == nil && f.Where() == nil, err
+		return rows, err == nil && !f.Partial(), err
 	}
 	rows, err = f.EstimateLines()
 	return rows, false, err

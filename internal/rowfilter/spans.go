@@ -35,6 +35,9 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 			return err
 		}
 	}
+	if live, all := w.file.Live(group); !all {
+		w.Possible, w.certain, w.open = w.Possible.And(live), w.certain.And(live), w.open.And(live)
+	}
 	w.at = group
 	return nil
 }
@@ -44,6 +47,9 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 func (w *Filter) Group(group int) where.Truths {
 	if w.at != group {
 		w.at = -1
+	}
+	if w.where == nil {
+		return where.True.Set()
 	}
 	states := make([]columnState, len(w.columns))
 	for i := range w.columns {

@@ -37,7 +37,7 @@ func (o *Opening) parseRules() error {
 
 // choose leaves out what Include and Exclude leave out of directories and of what patterns
 // match, and files that are listed more than once.
-func (o *Opening) choose(names []string, lists [][]storage.Object) (_ [][]storage.Object, err error) {
+func (o *Opening) choose(names []string, lists [][]Entry) (_ [][]Entry, err error) {
 	used := make([]bool, len(o.exclude))
 	for i, list := range lists {
 		if lists[i], err = o.chooseOf(names[i], list, used); err != nil {
@@ -52,7 +52,7 @@ func (o *Opening) choose(names []string, lists [][]storage.Object) (_ [][]storag
 }
 
 // noteUnused notes patterns of Exclude that leave out nothing.
-func (o *Opening) noteUnused(names []string, lists [][]storage.Object, used []bool) {
+func (o *Opening) noteUnused(names []string, lists [][]Entry, used []bool) {
 	for i, p := range o.Exclude {
 		if !used[i] {
 			o.note("{Exclude} %s leaves out no file (a pattern is compared with names or, if it has a slash, with paths below %s; a file that is named is always read)", p, rootOf(names, lists))
@@ -61,7 +61,7 @@ func (o *Opening) noteUnused(names []string, lists [][]storage.Object, used []bo
 }
 
 // rootOf names the directory that patterns are relative to.
-func rootOf(names []string, lists [][]storage.Object) string {
+func rootOf(names []string, lists [][]Entry) string {
 	if len(names) != 1 || names[0] == "-" {
 		return "the directories that are named"
 	}
@@ -71,12 +71,12 @@ func rootOf(names []string, lists [][]storage.Object) string {
 
 // treeOf returns the directory of an argument that patterns are relative to. list is what
 // it stands for: the name of a file or directory may look like a pattern.
-func treeOf(name string, list []storage.Object) (root string, pattern bool) {
+func treeOf(name string, list []Entry) (root string, pattern bool) {
 	clean := strings.TrimRight(filepath.ToSlash(name), "/")
 	if !address.IsURL(name) {
 		clean = filepath.ToSlash(filepath.Clean(name))
 	}
-	literally := func(e storage.Object) bool {
+	literally := func(e Entry) bool {
 		of := filepath.ToSlash(e.Name)
 		return of == clean || strings.HasPrefix(of, clean+"/")
 	}
@@ -88,7 +88,7 @@ func treeOf(name string, list []storage.Object) (root string, pattern bool) {
 
 // chooseOf is choose for what one name stands for. It sets used for the patterns of Exclude
 // that leave out a file.
-func (o *Opening) chooseOf(name string, list []storage.Object, used []bool) (kept []storage.Object, err error) {
+func (o *Opening) chooseOf(name string, list []Entry, used []bool) (kept []Entry, err error) {
 	if len(o.include)+len(o.exclude) == 0 || len(list) == 0 {
 		return list, nil
 	}
@@ -136,17 +136,17 @@ func (o *Opening) note(format string, args ...any) {
 // onceEach drops repeated files: two files are the same if their paths without links and the
 // columns of their paths are equal. A file linked into a directory with other columns has other
 // rows.
-func (o *Opening) onceEach(lists [][]storage.Object) ([][]storage.Object, error) {
-	s := sightings{options: o, several: len(lists) > 1, stamps: map[stamp]*storage.Object{}, paths: map[string]*storage.Object{}}
+func (o *Opening) onceEach(lists [][]Entry) ([][]Entry, error) {
+	s := sightings{options: o, several: len(lists) > 1, stamps: map[stamp]*Entry{}, paths: map[string]*Entry{}}
 	for i, list := range lists {
-		var kept []storage.Object // nil while nothing is left out
+		var kept []Entry // nil while nothing is left out
 		for k := range list {
 			again, err := s.again(&list[k])
 			switch {
 			case err != nil:
 				return nil, err
 			case again && kept == nil:
-				kept = append(make([]storage.Object, 0, len(list)), list[:k]...)
+				kept = append(make([]Entry, 0, len(list)), list[:k]...)
 			case !again && kept != nil:
 				kept = append(kept, list[k])
 			}
@@ -164,8 +164,8 @@ func (o *Opening) onceEach(lists [][]storage.Object) ([][]storage.Object, error)
 type sightings struct {
 	options *Opening
 	several bool // names, so that one path may be listed twice
-	stamps  map[stamp]*storage.Object
-	paths   map[string]*storage.Object // by path and columns
+	stamps  map[stamp]*Entry
+	paths   map[string]*Entry // by path and columns
 
 	twice, linked  int
 	one, other     string // the first file that is listed twice
@@ -176,7 +176,10 @@ type sightings struct {
 type stamp struct{ size, time int64 }
 
 // again reports whether an object was listed before.
-func (s *sightings) again(e *storage.Object) (bool, error) {
+func (s *sightings) again(e *Entry) (bool, error) {
+	if e.Of != nil {
+		return s.listedAgain(e)
+	}
 	if s.several { // a file that grows has another stamp, and the same name
 		if was, err := s.before(e, absolute(e.Name)); was != nil || err != nil {
 			return s.count(was, e), err
@@ -205,7 +208,7 @@ func (s *sightings) again(e *storage.Object) (bool, error) {
 const rememberedStamps = 1 << 16
 
 // linkedTo compares a local file with an earlier one of its size and time.
-func (s *sightings) linkedTo(e *storage.Object) {
+func (s *sightings) linkedTo(e *Entry) {
 	k := stamp{e.Size, e.ModTime.UnixNano()}
 	switch like := s.stamps[k]; {
 	case address.IsURL(e.Name):
@@ -218,7 +221,7 @@ func (s *sightings) linkedTo(e *storage.Object) {
 
 // before returns another object that was listed with a path and the same columns; if there
 // is none, it records this one.
-func (s *sightings) before(e *storage.Object, at string) (*storage.Object, error) {
+func (s *sightings) before(e *Entry, at string) (*Entry, error) {
 	parts, err := s.options.PartsOf(*e)
 	if err != nil {
 		return nil, err
@@ -237,7 +240,7 @@ func (s *sightings) before(e *storage.Object, at string) (*storage.Object, error
 }
 
 // count counts a file that is listed again.
-func (s *sightings) count(was, e *storage.Object) bool {
+func (s *sightings) count(was, e *Entry) bool {
 	if was == nil {
 		return false
 	}
@@ -249,7 +252,7 @@ func (s *sightings) count(was, e *storage.Object) bool {
 
 // compare counts local files that have several names without being links. apart says that none of
 // the names leads through a link.
-func (s *sightings) compare(a, b *storage.Object, apart bool) {
+func (s *sightings) compare(a, b *Entry, apart bool) {
 	x, err := os.Stat(a.Name)
 	y, other := os.Stat(b.Name)
 	if err != nil || other != nil || !os.SameFile(x, y) {

@@ -13,22 +13,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/where"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // satisfying returns the listed objects whose rows may satisfy the condition, by the values of
 // their directories. If none is left, the first one is kept for its columns. some reports for
 // each list whether an object was left out.
-func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
+func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entry, some []bool, err error) {
 	some = make([]bool, len(lists))
 	if bound == nil {
 		return lists, some, nil
 	}
 	left := 0
-	var first *storage.Object
+	var first *Entry
 	firstOf := 0
 	for i, list := range lists {
-		var of []storage.Object
+		var of []Entry
 		for k, e := range list {
 			if o.maybeNone(e) {
 				of = append(of, e) // find reports it
@@ -60,7 +59,7 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept
 
 // tellExcluded records the objects of lists that are not in kept, and passes them to
 // Excluded.
-func (o *Opening) tellExcluded(lists, kept [][]storage.Object) {
+func (o *Opening) tellExcluded(lists, kept [][]Entry) {
 	for i, list := range lists {
 		in := map[string]bool{}
 		for _, e := range kept[i] {

@@ -25,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/lake/roaring"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -66,8 +67,11 @@ type File struct {
 	parts   []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the condition of its rows; nil: none
-	doubts   *doubts      // shared by its views
-	inFlight int64        // see Opening
+	of       *OfTable     // nil: it is in no table
+	deleted  *roaring.Bitmap
+	starts   []int64 // the first row of each row group, and the number of all, if rows are deleted
+	doubts   *doubts // shared by its views
+	inFlight int64   // see Opening
 }
 
 // Origin says where a file was found.
@@ -101,6 +105,10 @@ func (f *File) Reader() storage.Reader { return f.reader }
 
 // Where returns the condition of the rows that the file has; nil: it has all.
 func (f *File) Where() *where.Bound { return f.where }
+
+// Partial reports whether rows that the file stores may be left out: it has a condition, or some are
+// deleted.
+func (f *File) Partial() bool { return f.where != nil || f.deleted != nil }
 
 // InFlight returns the limit of what is between the file and its consumers; see [Opening].
 func (f *File) InFlight() int64 { return f.inFlight }

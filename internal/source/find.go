@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ type Found struct {
 
 // Open opens objects in order; of tells of which name each is. With an error, it also returns the
 // files that are open.
-func (f *Finding[T]) Open(ctx context.Context, entries []storage.Object, of func(i int) int) (files []T, err error) {
+func (f *Finding[T]) Open(ctx context.Context, entries []Entry, of func(i int) int) (files []T, err error) {
 	opening := openMany(ctx, f.Options, entries, f.By)
 	defer opening.stop()
 	for i, e := range entries {
@@ -100,7 +101,7 @@ type leftOut struct {
 func (l *leftOut) Sorted() []string { return slices.Sorted(maps.Keys(l.rels)) }
 
 // passOver is leaveOut, and says why.
-func (o *Opening) passOver(e storage.Object, why string) {
+func (o *Opening) passOver(e Entry, why string) {
 	o.leaveOut(e)
 	if o.PassedOver != nil {
 		o.PassedOver(e.Name, why)
@@ -108,7 +109,7 @@ func (o *Opening) passOver(e storage.Object, why string) {
 }
 
 // leaveOut records that a file exists, although it is not opened.
-func (o *Opening) leaveOut(e storage.Object) {
+func (o *Opening) leaveOut(e Entry) {
 	e, _, err := o.Rebase(e)
 	if err != nil {
 		return // it is not below Base
@@ -148,7 +149,7 @@ func quoteGlob(name string) string {
 
 // OpenFound opens a file. If the file is certainly not data, it returns nil and
 // the reason.
-func (o *Opening) OpenFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
+func (o *Opening) OpenFound(ctx context.Context, e Entry) (_ *File, why string, err error) {
 	parts, err := o.PartsOf(e)
 	if err != nil {
 		return nil, "", err
@@ -158,7 +159,7 @@ func (o *Opening) OpenFound(ctx context.Context, e storage.Object) (_ *File, why
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := OpenObject(ctx, e, parts, *o)
+	f, err := o.openEntry(ctx, e, parts)
 	if f != nil {
 		f.origin.Root, f.origin.Found, f.left, f.origin.RootRel = root, e.Found, o.Left, RootRelOf(e.Rel, listed)
 	}
@@ -192,8 +193,8 @@ func RootRelOf(rel, listed string) string {
 
 // maybeNone reports whether an object of a directory may be no data by what is known of it
 // before it is opened.
-func (o *Opening) maybeNone(e storage.Object) bool {
-	return e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel)))
+func (o *Opening) maybeNone(e Entry) bool {
+	return e.Found && e.Of == nil && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel)))
 }
 
 // noData reports whether the name shows that a file is not data but something that people and
@@ -212,7 +213,10 @@ func noData(name string) bool {
 
 // Rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
-func (o *Opening) Rebase(e storage.Object) (_ storage.Object, root string, err error) {
+func (o *Opening) Rebase(e Entry) (_ Entry, root string, err error) {
+	if e.Of != nil { // which has its own place, whatever Base
+		return e, e.Of.Table.Location, nil
+	}
 	above := address.Above(e.Name, e.Rel)
 	if e.Found {
 		root = above
@@ -276,7 +280,7 @@ func (f *File) Begin(ctx context.Context, parts []hive.Part, opts Opening) error
 	if err := f.open(ctx, opts); err != nil {
 		return err
 	}
-	if err := f.setWhere(&opts); err != nil {
+	if err := cmp.Or(f.setWhere(&opts), f.readDeleted(ctx, &opts)); err != nil {
 		return errors.Join(err, f.table.Close())
 	}
 	f.setReaders()

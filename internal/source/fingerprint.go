@@ -59,6 +59,14 @@ const WholeBelow = 1 << 20
 
 // Digest computes the fingerprint.
 func (f *File) Digest() ([]byte, error) {
+	content, err := f.digestContent()
+	if err != nil {
+		return nil, err
+	}
+	return f.digestTable(content)
+}
+
+func (f *File) digestContent() ([]byte, error) {
 	p, ok := f.table.(*arrowparquet.Parquet)
 	if ok && f.size > WholeBelow {
 		return p.Fingerprint(), nil

@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -78,9 +79,9 @@ var errNoInputs = fmt.Errorf("no inputs were named: want a file, a directory or 
 
 // inputs are what names stand for.
 type inputs struct {
-	Lists    [][]storage.Object // of each name
-	excluded []bool             // the condition has excluded some of these
-	bound    *where.Bound       // the condition on the columns of paths; nil: none
+	Lists    [][]Entry    // of each name
+	excluded []bool       // the condition has excluded some of these
+	bound    *where.Bound // the condition on the columns of paths; nil: none
 }
 
 // Listing lists what the names stand for, leaves out what is not chosen or is listed again,
@@ -111,8 +112,8 @@ func (o *Opening) Listing(ctx context.Context, names []string) (l inputs, err er
 // Each calls begin, and then yield with the objects that Listing returns, in ascending order of the
 // Rels that inputs have. of is the index of their name, rel that Rel. If there are several names, patterns or
 // links, it keeps all of them in memory. It may begin again.
-func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield func(of int, rel string, e storage.Object) error) error {
-	if len(names) == 1 && names[0] != "-" && !glob.Is(names[0]) && o.Condition == nil {
+func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield func(of int, rel string, e Entry) error) error {
+	if len(names) == 1 && names[0] != "-" && !glob.Is(names[0]) && !lake.IsName(names[0]) && o.Condition == nil {
 		begin()
 		if err := o.stream(ctx, names, yield); !errors.Is(err, errUnordered) {
 			return err
@@ -124,9 +125,9 @@ func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield 
 		return err
 	}
 	type object struct {
-		*storage.Object
-		rel string
-		of  int
+		entry *Entry
+		rel   string
+		of    int
 	}
 	var all []object
 	for i, list := range l.Lists {
@@ -140,7 +141,7 @@ func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield 
 	}
 	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(a.rel, b.rel) })
 	for _, e := range all {
-		if err := yield(e.of, e.rel, *e.Object); err != nil {
+		if err := yield(e.of, e.rel, *e.entry); err != nil {
 			return err
 		}
 	}
@@ -151,13 +152,14 @@ func (o *Opening) Each(ctx context.Context, names []string, begin func(), yield 
 var errUnordered = errors.New("objects that are to be sorted")
 
 // stream is Each of one directory. Of each of its directories it keeps one object.
-func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, rel string, e storage.Object) error) error {
-	var some []storage.Object
+func (o *Opening) stream(ctx context.Context, names []string, yield func(of int, rel string, e Entry) error) error {
+	var some []Entry
 	last, found, used := "", false, make([]bool, len(o.exclude))
-	s := sightings{options: o, stamps: map[stamp]*storage.Object{}}
-	manifests, err := listing.Each(hive.Looking(ctx, false), o.Store, names[0], func(e storage.Object) error {
+	s := sightings{options: o, stamps: map[stamp]*Entry{}}
+	manifests, err := listing.Each(hive.Looking(ctx, false), o.Store, names[0], func(object storage.Object) error {
+		e := Entry{Object: object}
 		found = true
-		list, _ := o.chooseOf(names[0], []storage.Object{e}, used)
+		list, _ := o.chooseOf(names[0], []Entry{e}, used)
 		if e.Type != 0 {
 			return errUnordered
 		}
@@ -183,7 +185,7 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 	case found && some == nil && !o.AllowEmpty:
 		return errUnordered // its error names several
 	}
-	lists := [][]storage.Object{some}
+	lists := [][]Entry{some}
 	o.noteUnused(names, lists, used)
 	s.tell()
 	if err := cmp.Or(o.finished(ctx, names, lists, [][]string{manifests}), err); err != nil {
@@ -196,16 +198,22 @@ func (o *Opening) stream(ctx context.Context, names []string, yield func(of int,
 // list returns the objects that each name stands for; nil for standard input and,
 // with AllowEmpty, directories without data. manifests are the directories of manifests
 // that were seen below each. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
-func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
+func (o *Opening) list(ctx context.Context, names []string) (lists [][]Entry, manifests [][]string, err error) {
 	ctx = hive.Looking(ctx, false)
-	lists, manifests = make([][]storage.Object, len(names)), make([][]string, len(names))
+	lists, manifests = make([][]Entry, len(names)), make([][]string, len(names))
 	var empty error
 	for i, name := range names {
 		if name == "-" {
 			continue
 		}
 		var err error
-		lists[i], manifests[i], err = listing.List(ctx, o.Store, name)
+		if lake.IsName(name) {
+			lists[i], err = o.tableFiles(ctx, name)
+		} else {
+			var found []storage.Object
+			found, manifests[i], err = listing.List(ctx, o.Store, name)
+			lists[i] = Entries(found)
+		}
 		switch {
 		case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
 		case errors.Is(err, storage.ErrNoFiles):

@@ -139,7 +139,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
-			Constants: constants, IgnoreCase: opts.IgnoreCase,
+			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(),
 		})
 		if err != nil {
 			return err

@@ -8,12 +8,11 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Opener opens one file. If the entry is certainly not data, it returns the reason.
 type Opener[T any] struct {
-	Open  func(ctx context.Context, i int, e storage.Object) (f T, why string, err error) // of the portion
+	Open  func(ctx context.Context, i int, e Entry) (f T, why string, err error) // of the portion
 	Close func(T)
 	Least int // number of files to open at once, if the storage does not want more
 	// Keep, if not nil, receives the files in order, instead of the caller of Open.
@@ -24,7 +23,7 @@ type Opener[T any] struct {
 func (o *Opening) files() Opener[*File] {
 	return Opener[*File]{
 		Least: runtime.GOMAXPROCS(0),
-		Open:  func(ctx context.Context, _ int, e storage.Object) (*File, string, error) { return o.OpenFound(ctx, e) },
+		Open:  func(ctx context.Context, _ int, e Entry) (*File, string, error) { return o.OpenFound(ctx, e) },
 		Close: func(f *File) { _ = f.Close() }, // an error is being returned already
 	}
 }
@@ -33,7 +32,7 @@ func (o *Opening) files() Opener[*File] {
 // that wait is limited.
 type opening[T any] struct {
 	by      Opener[T]
-	entries []storage.Object
+	entries []Entry
 	results []opened[T]   // of entry i: at i modulo their number
 	free    chan struct{} // has an element for each result that may be set; nil: entries are opened when they are taken
 	next    atomic.Int64  // entry to open
@@ -56,7 +55,7 @@ const waitingResults = 16
 
 // openMany begins to open entries, as many at once as the storage wants. The caller
 // takes the results and then calls stop.
-func openMany[T any](ctx context.Context, o *Opening, entries []storage.Object, by Opener[T]) *opening[T] {
+func openMany[T any](ctx context.Context, o *Opening, entries []Entry, by Opener[T]) *opening[T] {
 	p := &opening[T]{by: by, entries: entries, cancel: func() {}}
 	n := min(by.Least, len(entries))
 	if n > 0 {

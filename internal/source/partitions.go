@@ -23,7 +23,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Partitions returns the columns that the name=value directories of the file's path
@@ -54,11 +53,9 @@ type leading struct {
 // layout returns the columns that the directories of all listed files stand for, nil if there
 // are none. Files whose names are never data do not count. If the directories disagree and a file
 // turns out not to be data, layout returns nil: Find reports the better error.
-func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*HiveLayout, error) {
+func (o *Opening) layout(ctx context.Context, names []string, lists [][]Entry) (*HiveLayout, error) {
 	switch o.Hive {
-	case dataset.HiveOff:
-		return nil, nil
-	case "", dataset.HiveAuto:
+	case "", dataset.HiveAuto, dataset.HiveOff:
 	default:
 		return nil, fmt.Errorf("OpenOptions.Hive %q: want auto or off", o.Hive)
 	}
@@ -66,6 +63,7 @@ func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.
 	if err != nil {
 		return nil, fmt.Errorf("OpenOptions.HiveTypes: %w", err)
 	}
+	given = append(ofTables(lists), given...)
 	var files []hive.File // one of consecutive ones with the same columns
 	for i, name := range names {
 		if name == "-" {
@@ -99,12 +97,12 @@ func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.
 }
 
 // strays reports whether some files of directories are not data.
-func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
+func (o *Opening) strays(ctx context.Context, lists [][]Entry) bool {
 	for _, e := range slices.Concat(lists...) {
 		if !e.Found || o.maybeNone(e) {
 			continue
 		}
-		f, err := OpenObject(ctx, e, nil, *o)
+		f, err := o.openEntry(ctx, e, nil)
 		if err == nil {
 			err = f.Close()
 		}
@@ -116,7 +114,10 @@ func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
 }
 
 // PartsOf returns the name=value directories of a listed object.
-func (o *Opening) PartsOf(e storage.Object) ([]hive.Part, error) {
+func (o *Opening) PartsOf(e Entry) ([]hive.Part, error) {
+	if e.Of != nil {
+		return e.Of.parts(), nil
+	}
 	if o.Hive == dataset.HiveOff {
 		return nil, nil
 	}
@@ -180,6 +181,9 @@ func (f *File) StoredColumns() int {
 // agree returns an error if a column of the file has other values than the directory
 // of that name.
 func (f *File) agree(ctx context.Context, opts Opening) error {
+	if f.of != nil { // its view has no such columns
+		return nil
+	}
 	for _, p := range f.parts {
 		same := func(c arrow.Field) bool {
 			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)

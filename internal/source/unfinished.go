@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -25,14 +26,14 @@ import (
 // finished returns an error if a name is an output, or a part of one, whose run has not been
 // committed: it lacks rows. lists are the objects read for each name, manifests the directories of
 // manifests that there may be below it; finished looks for those above.
-func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
+func (o *Opening) finished(ctx context.Context, names []string, lists [][]Entry, manifests [][]string) error {
 	if o.Uncommitted {
 		return nil
 	}
 	_, resolves := o.Store.(storage.Resolver)
 	l := looks{store: asStorage(o.Store), resolves: resolves, roots: map[string]bool{}, dirs: map[string]bool{}}
 	for i, name := range names {
-		if name == "-" || address.IsWeb(name) {
+		if name == "-" || address.IsWeb(name) || lake.IsName(name) {
 			continue
 		}
 		root, _ := treeOf(name, lists[i])
@@ -75,7 +76,7 @@ func (readOnly) Create(context.Context, string, storage.CreateOptions) (storage.
 func (readOnly) Delete(context.Context, storage.Object) error { return errors.ErrUnsupported }
 
 // holding returns the directories, as absolute paths, that hold objects at any depth.
-func (l *looks) holding(list []storage.Object) map[string]bool {
+func (l *looks) holding(list []Entry) map[string]bool {
 	held := map[string]bool{}
 	for _, e := range list {
 		for dir := address.Parent(l.absolute(e.Name)); !held[dir]; dir = address.Parent(dir) {
@@ -87,7 +88,7 @@ func (l *looks) holding(list []storage.Object) map[string]bool {
 
 // mayRead reports whether files that are still to be written in an output, which was seen
 // below a name, would be read.
-func (o *Opening) mayRead(l *looks, name, dir string, list []storage.Object) bool {
+func (o *Opening) mayRead(l *looks, name, dir string, list []Entry) bool {
 	below := filepath.ToSlash(dir) + "/"
 	root, pattern := treeOf(name, list)
 	if pattern {
@@ -144,7 +145,7 @@ func (l *looks) add(u unfinishedIn) {
 
 // above adds a directory and those above it, by the path given and without links. list is
 // what is read of it; nil: anything in it.
-func (l *looks) above(root string, list []storage.Object) {
+func (l *looks) above(root string, list []Entry) {
 	root = l.absolute(address.Local(root))
 	if l.roots[root] {
 		return
@@ -166,7 +167,7 @@ func (l *looks) above(root string, list []storage.Object) {
 
 // around adds the directories of a local file, and of the targets of links. In object stores,
 // listing has shown all manifests already.
-func (l *looks) around(e storage.Object) {
+func (l *looks) around(e Entry) {
 	name := address.Local(e.Name)
 	if address.IsURL(name) {
 		return
@@ -200,8 +201,8 @@ func (l *looks) check(ctx context.Context) error {
 // unfinishedIn is a directory that may be an output.
 type unfinishedIn struct {
 	dir  string
-	root string           // what is read of it, which may be below; empty: all
-	list []storage.Object // what is read of the root
+	root string  // what is read of it, which may be below; empty: all
+	list []Entry // what is read of the root
 }
 
 // check returns an error if the directory is an output that is not finished. Who may read
@@ -228,7 +229,7 @@ func (u unfinishedIn) check(ctx context.Context, l *looks) error {
 // complete, although others are not.
 func (u unfinishedIn) apart(ctx context.Context, l *looks, d *publish.Dir) bool {
 	rel, ok := strings.CutPrefix(filepath.ToSlash(u.root), strings.TrimRight(filepath.ToSlash(u.dir), "/")+"/")
-	deeper := func(e storage.Object) bool {
+	deeper := func(e Entry) bool {
 		below := strings.TrimPrefix(filepath.ToSlash(l.absolute(address.Local(e.Name))), filepath.ToSlash(u.root)+"/")
 		return strings.Contains(path.Dir(below), "=")
 	}

@@ -200,7 +200,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.checks, nil); err != nil {
 				return err
 			}
-		} else if f.Where() != nil {
+		} else if f.Partial() {
 			w.where = rowfilter.New(f, w.buf)
 		}
 	}

@@ -1,0 +1,243 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Entry is an object that a name stands for.
+type Entry struct {
+	storage.Object
+	Of *OfTable // nil: it is in no table
+}
+
+// OfTable is what a table says of one of its files.
+type OfTable struct {
+	Table   *TableVersion
+	Values  []lake.Value // of the columns of partitions
+	Deleted *lake.Deleted
+}
+
+// TableVersion is a version of a table. Its files share it.
+type TableVersion struct {
+	*lake.Table
+	Hive  []hive.Column // the columns of partitions
+	views sync.Map      // *parquet.View, by the root of the stored schema
+}
+
+// NewTableVersion returns the version of a table that is known.
+func NewTableVersion(t *lake.Table) (*TableVersion, error) {
+	v := &TableVersion{Table: t}
+	for _, i := range t.Partitions {
+		typ, err := t.Columns[i].Arrow()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Location, err)
+		}
+		v.Hive = append(v.Hive, hive.Column{Name: t.Columns[i].Name, Type: typ})
+	}
+	return v, nil
+}
+
+// view returns how a Parquet file has the columns of the table.
+func (t *TableVersion) view(f *parquet.File) (*parquet.View, error) {
+	if v, ok := t.views.Load(f.Root); ok {
+		return v.(*parquet.View), nil
+	}
+	v, err := t.View(f)
+	if err == nil {
+		t.views.Store(f.Root, v)
+	}
+	return v, err
+}
+
+// tableFiles returns the files of the table that a name stands for.
+func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, err error) {
+	n, err := lake.ParseName(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := delta.Open(ctx, o.Store, n)
+	if err != nil {
+		return nil, err
+	}
+	of, err := NewTableVersion(s.Table())
+	if err != nil {
+		return nil, err
+	}
+	err = s.Files(func(f *lake.File) error {
+		e := Entry{f.Object, &OfTable{of, f.Values, f.Deleted}}
+		e.Found = true
+		e.Rel = e.Of.rel(e.Name)
+		list = append(list, e)
+		return nil
+	})
+	if err == nil && list == nil && !o.AllowEmpty {
+		err = fmt.Errorf("%s: version %s of the table holds %w", name, of.Version, storage.ErrNoFiles)
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Rel, b.Rel) })
+	return list, err
+}
+
+// rel returns the Rel of a file: the directories of its values, whatever the table calls them, and
+// its path in the table's directory. A file that is elsewhere has its whole path.
+func (t *OfTable) rel(name string) string {
+	var dirs []string
+	for i, v := range t.Values {
+		dirs = append(dirs, hive.Dir(hive.Part{Name: t.Table.Hive[i].Name, Text: v.Text, Null: v.Null}))
+	}
+	below, ok := strings.CutPrefix(name, t.Table.Location)
+	if !ok {
+		_, rest, found := strings.Cut(name, "://")
+		below = strings.Trim(rest, "/")
+		if !found {
+			below = strings.Trim(name, "/")
+		}
+	}
+	dir, base := path.Split(address.Unescaped(below))
+	for _, d := range strings.FieldsFunc(dir, func(r rune) bool { return r == '/' }) {
+		if !strings.Contains(d, "=") {
+			dirs = append(dirs, d)
+		}
+	}
+	return path.Join(append(dirs, url.PathEscape(base))...)
+}
+
+// parts are the values of the file as those of directories.
+func (t *OfTable) parts() []hive.Part {
+	parts := make([]hive.Part, len(t.Values))
+	for i, v := range t.Values {
+		parts[i] = hive.Part{Name: t.Table.Hive[i].Name, Text: v.Text, Null: v.Null}
+	}
+	return parts
+}
+
+// InTable says that a file, which is not open yet, is in a table.
+func (f *File) InTable(of *OfTable) { f.of = of }
+
+// Entries returns objects that are in no table.
+func Entries(list []storage.Object) []Entry {
+	return each.Slice(list, func(o storage.Object) Entry { return Entry{Object: o} })
+}
+
+// openEntry opens an entry.
+func (o *Opening) openEntry(ctx context.Context, e Entry, parts []hive.Part) (*File, error) {
+	if e.Of == nil {
+		return OpenObject(ctx, e.Object, parts, *o)
+	}
+	src, err := o.Store.Open(ctx, storage.Object{Name: e.Name})
+	if err != nil {
+		return nil, err
+	}
+	f := NewFile(src, e.Object, o)
+	f.format, f.of = dataset.Parquet, e.Of
+	if src.Object().Size != e.Size {
+		err = faults.Mismatch(fault.At{File: e.Name}, "bytes of a file of the table", fmt.Sprint(e.Size), fmt.Sprint(src.Object().Size))
+	} else {
+		err = f.Begin(ctx, parts, *o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return f, f.Rest()
+}
+
+// viewer returns what [arrowparquet.ParquetOptions] has as View.
+func (f *File) viewer() func(*parquet.File) (*parquet.View, error) {
+	if f.of == nil {
+		return nil
+	}
+	return f.of.Table.view
+}
+
+// readDeleted reads which rows of the file are deleted.
+func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
+	if f.of == nil || f.of.Deleted == nil {
+		return nil
+	}
+	if f.deleted, err = delta.Rows(ctx, opts.Store, f.of.Deleted); err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	if err := f.Parquet().File().Keep(f.deleted.Bytes()); err != nil {
+		return err
+	}
+	if rows := f.Rows(); f.deleted.End() > rows {
+		return faults.Wanted(faults.Corrupt(fault.At{File: f.name}, "rows that are deleted"), fmt.Sprintf("some of %d", rows), fmt.Sprintf("row %d", f.deleted.End()))
+	}
+	f.starts = []int64{0}
+	for g := range f.NumGroups() {
+		f.starts = append(f.starts, f.starts[g]+f.GroupRows(g))
+	}
+	return nil
+}
+
+// Live returns the rows of a row group that are not deleted. all: none is deleted.
+func (f *File) Live(group int) (live rows.Set, all bool) {
+	if f.deleted == nil {
+		return nil, true
+	}
+	lo, hi := f.starts[group], f.starts[group+1]
+	live = f.deleted.Without(lo, hi)
+	return live, live.All(hi - lo)
+}
+
+// ofTables returns the columns of partitions of listed tables.
+func ofTables(lists [][]Entry) (columns []hive.Column) {
+	for _, list := range lists {
+		if len(list) > 0 && list[0].Of != nil {
+			columns = append(columns, list[0].Of.Table.Hive...)
+		}
+	}
+	return columns
+}
+
+// listedAgain is again for a file of a table.
+func (s *sightings) listedAgain(e *Entry) (bool, error) {
+	was, err := s.before(e, "table "+e.Name)
+	if was != nil && err == nil && (was.Of == nil || was.Of.Table.Version != e.Of.Table.Version) {
+		return false, fmt.Errorf("%s is named twice, as it is in version %s of the table and otherwise (name one version)", e.Name, e.Of.Table.Version)
+	}
+	return s.count(was, e), err
+}
+
+// digestTable adds what the table says of the file to a digest of its content: which rows are
+// deleted, and which columns are meant.
+func (f *File) digestTable(content []byte) ([]byte, error) {
+	if f.of == nil {
+		return content, nil
+	}
+	h := xxh3.New()
+	_, _ = h.Write(content)
+	err := json.NewEncoder(h).Encode([]any{f.of.Deleted, f.of.Table.Columns, f.of.Table.Partitions})
+	return sum(h), err
+}
+
+// LiveRows is GroupRows without rows that are deleted.
+func (f *File) LiveRows(group int) int64 {
+	n := f.GroupRows(group)
+	if f.deleted != nil && n >= 0 {
+		n -= f.deleted.CountIn(f.starts[group], f.starts[group+1])
+	}
+	return n
+}
