@@ -90,8 +90,8 @@ func (w *worker) group(ctx context.Context, f *source.File, group int, emit func
 	if err != nil {
 		return err
 	}
-	over := func(rows int64) {
-		w.scanner.Stats.RowsIn.Add(rows)
+	over := func(live, rows int64) {
+		w.scanner.Stats.RowsIn.Add(live)
 		if w.scanner.Options.Progress != nil {
 			w.scanner.Options.Progress(rows)
 		}

@@ -133,7 +133,7 @@ func (p *planner) value(n *meta.Node, l levels, nullable bool, o origin) (*colum
 	if err != nil {
 		return nil, err
 	}
-	c.field.Nullable = nullable
+	c.field.Nullable = nullable || p.f.Viewed() // files of one table may differ
 	return c, nil
 }
 

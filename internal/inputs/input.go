@@ -113,9 +113,12 @@ func (p *pathValues) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// rows returns the number of stored rows, or -1 if it is unknown.
+// rows returns the number of rows, or -1 if it is unknown.
 func (in *Input) rows() int64 {
 	var n int64
+	if in.Deleted != nil {
+		n = -in.Deleted.Count
+	}
 	for _, g := range in.Groups {
 		if g[0] < 0 {
 			return -1

@@ -183,6 +183,8 @@ func draw(seed uint64) *recipe {
 	for _, p := range c.parts {
 		c.logForm.mixed = c.logForm.mixed && sameInParquet(p.log.dt)
 		c.idForm.mixed = c.idForm.mixed && sameInParquet(p.ids.dt)
+		c.logForm.table = c.logForm.table && inDelta(p.log.dt)
+		c.idForm.table = c.idForm.table && inDelta(p.ids.dt)
 	}
 	c.payload(r)
 	c.ids = c.idForm.fit(c.ids)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -34,6 +35,7 @@ type form struct {
 	files  int
 	groups int  // rows in a row group or record batch, at most
 	mixed  bool // the files are of Parquet and Arrow
+	table  bool // they are of a Delta table with deleted rows, if one can have the columns
 	seed   uint64
 }
 
@@ -48,6 +50,7 @@ func drawForm(r *rand.Rand, ids bool) form {
 		f.files = 1
 	}
 	f.mixed = f.files > 1 && r.IntN(4) == 0
+	f.table = f.format == dataset.Parquet && !f.mixed && r.IntN(2) == 0
 	return f
 }
 
@@ -64,6 +67,8 @@ func (f form) holds(dt arrow.DataType) bool {
 		return false
 	case f.mixed:
 		return sameInParquet(dt)
+	case f.table:
+		return inDelta(dt)
 	}
 	return f.format != dataset.Parquet || inParquet(dt) != nil
 }
@@ -73,6 +78,32 @@ func (f form) holds(dt arrow.DataType) bool {
 func sameInParquet(dt arrow.DataType) bool {
 	in := inParquet(dt)
 	return in != nil && arrow.TypeEqual(in, dt)
+}
+
+// inDelta reports whether a Delta table can have a type.
+func inDelta(dt arrow.DataType) bool {
+	_, ok := laketest.Type(dt)
+	return ok && sameInParquet(dt)
+}
+
+// withDeleted returns the rows from lo to hi, exclusive, with some rows of the table in between, and
+// where these are.
+func (f form) withDeleted(r *rand.Rand, d columnar, lo, hi int) (columnar, []int64) {
+	var rows []int
+	var gone []int64
+	most := choose(r, 1, 3, f.groups, 2*f.groups)
+	for i := lo; i <= hi; i++ {
+		for r.IntN(3) == 0 && d.rows > 0 {
+			for range 1 + r.IntN(most) {
+				gone = append(gone, int64(len(rows)))
+				rows = append(rows, r.IntN(d.rows))
+			}
+		}
+		if i < hi {
+			rows = append(rows, i)
+		}
+	}
+	return d.subset(rows), gone
 }
 
 func (f form) String() string {
@@ -118,11 +149,22 @@ func (f form) write(t testing.TB, d columnar) string {
 	if f.format == dataset.NDJSON { // without rows it has no columns
 		files = max(min(files, d.rows), 1)
 	}
+	var table *laketest.Table
+	var actions []any
+	if f.table {
+		rec := d.between(0, 0).record(t)
+		table = laketest.New(t, rec.Schema(), nil)
+		rec.Release()
+	}
 	for i := range files {
 		if f.mixed {
 			f.format = []dataset.Format{dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream}[(int(f.seed%3)+i)%3]
 		}
-		part := d.between(i*d.rows/files, (i+1)*d.rows/files)
+		lo, hi := i*d.rows/files, (i+1)*d.rows/files
+		part, gone := d.between(lo, hi), []int64(nil)
+		if table != nil {
+			part, gone = f.withDeleted(r, d, lo, hi)
+		}
 		var b buffer
 		switch f.format {
 		case dataset.Parquet:
@@ -136,9 +178,17 @@ func (f form) write(t testing.TB, d columnar) string {
 		if ending == "" {
 			ending = string(f.format)
 		}
+		if table != nil {
+			actions = append(actions, table.Add(fmt.Sprintf("%03d.parquet", i), b.String(), gone))
+			continue
+		}
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.%s", i, ending)), b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if table != nil {
+		table.Commit(actions...)
+		return table.Name()
 	}
 	return dir
 }

@@ -87,6 +87,9 @@ func (t *tally) add(c *recipe, w way, r join.Report) {
 			format = "mixed formats"
 		}
 		t.ways[side+" of "+format]++
+		if f.table {
+			t.ways[side+" of a table"]++
+		}
 	}
 	if w.once != "" {
 		t.ways[w.once+" once"]++
@@ -117,7 +120,7 @@ func (t *tally) String() string {
 func (t *tally) check(tb testing.TB) {
 	want := []string{
 		"none", "tiny", "rows", "count", "dir/", "arrows/", "out.parquet", "out.arrow", "-", "true shards", "some columns", "a condition", "odd types",
-		"log of parquet", "log of arrow", "log of arrow-stream", "log of mixed formats", "IDs of parquet", "IDs of arrow", "IDs of arrow-stream", "IDs of mixed formats",
+		"log of parquet", "log of arrow", "log of arrow-stream", "log of mixed formats", "log of a table", "IDs of a table", "IDs of parquet", "IDs of arrow", "IDs of arrow-stream", "IDs of mixed formats",
 	}
 	if t.spilled == 0 {
 		tb.Error("no join has spilled")

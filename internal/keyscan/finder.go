@@ -176,7 +176,7 @@ func (k *Finder) Scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 	if r.Lo == 0 && k.pruned && len(dst) == before {
 		st.RowGroupsSkipped.Add(1)
 	}
-	st.RowsIn.Add(r.Hi - r.Lo)
+	st.RowsIn.Add(k.File.LiveIn(r.Group, r.Lo, r.Hi))
 	if !k.scanner.Options.Entries { // otherwise rows multiply
 		st.RowsOut.Add(int64(len(dst) - before))
 	}

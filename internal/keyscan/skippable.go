@@ -68,7 +68,7 @@ func (s *Stats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Fil
 	defer func() { err = errors.Join(p.File.Unless(err), p.File.Rest()) }()
 	n := p.File.GroupRows(p.Lo)
 	s.RowGroups.Add(1)
-	s.RowsIn.Add(n)
+	s.RowsIn.Add(p.File.LiveRows(p.Lo))
 	if by == nil && where == nil || n == 0 {
 		s.RowsOut.Add(n)
 		return nil

@@ -41,6 +41,15 @@ type File struct {
 	Values  []Value // of Table.Partitions
 	Rows    int64   // stored ones; -1: unknown
 	Deleted *Deleted
+	Bounds  []Bound // what the table says of values; empty: nothing, or nobody asked
+}
+
+// Bound is what a table says of the values of a column in a file.
+type Bound struct {
+	Column      int    // position in Table.Columns
+	Least, Most string // bounds as Value has texts; both empty: none
+	NoNulls     bool
+	AllNulls    bool
 }
 
 // Value is a value of a column of partitions, as hive directories have it.

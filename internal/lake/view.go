@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -103,7 +104,7 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 		if !fits(c.Type, l) {
 			return v.other(c, at)
 		}
-		v.add(n.Element, c.Name)
+		instants(&v.view.Elements[v.add(n.Element, c.Name)], l, c.Type == "timestamptz")
 		v.view.Leaves = append(v.view.Leaves, n.Leaf)
 		return nil
 	}
@@ -132,6 +133,23 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 		return nil
 	}
 	return v.other(c, at)
+}
+
+// instants gives timestamps the meaning that they have in the table: files of old writers have another.
+func instants(e *meta.Element, l *meta.Leaf, zoned bool) {
+	if l.Logical.Kind != meta.Timestamp || l.Logical.UTC == zoned {
+		return
+	}
+	t := &format.TimestampType{IsAdjustedToUTC: zoned}
+	switch l.Logical.Unit {
+	case meta.Millis:
+		t.Unit = format.TimeUnit{Value: new(format.MilliSeconds)}
+	case meta.Micros:
+		t.Unit = format.TimeUnit{Value: new(format.MicroSeconds)}
+	case meta.Nanos:
+		t.Unit = format.TimeUnit{Value: new(format.NanoSeconds)}
+	}
+	e.LogicalType, e.ConvertedType = thrift.New(format.LogicalType{Value: t}), thrift.Null[deprecated.ConvertedType]{}
 }
 
 // part adds a part of a list or map, which keeps its name.
@@ -221,10 +239,8 @@ func fits(typ string, l *meta.Leaf) bool {
 		return l.Type == format.ByteArray && slices.Contains([]meta.Kind{meta.None, meta.String, meta.Enum, meta.JSON, meta.BSON}, g.Kind)
 	case "date":
 		return g.Kind == meta.Date
-	case "timestamptz":
-		return l.Type == format.Int96 || g.Kind == meta.Timestamp && g.UTC
-	case "timestamp":
-		return l.Type == format.Int96 || g.Kind == meta.Timestamp && !g.UTC
+	case "timestamptz", "timestamp":
+		return l.Type == format.Int96 || g.Kind == meta.Timestamp
 	}
 	t, err := keys.ParseType(typ)
 	d, ok := t.(arrow.DecimalType)

@@ -22,13 +22,16 @@ import (
 
 // schemaMode returns the mode of the output if asked is the option. If asked is
 // empty, that is PerFile for a directory, else Strict.
-func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode) dataset.SchemaMode {
+func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode, logs []*source.File) dataset.SchemaMode {
 	dir := o.IsDir(ctx)
+	apart := func(f *source.File) bool { return !f.OfTable() || f.Parquet() == nil }
 	switch {
 	case asked == dataset.Strict, asked == dataset.UnionByName:
 		return asked
 	case dir:
 		return dataset.PerFile
+	case o.pagesFit() && !slices.ContainsFunc(logs, apart): // a table has one schema; its files may differ in details
+		return dataset.UnionByName
 	}
 	return dataset.Strict
 }
@@ -60,7 +63,7 @@ type unified struct {
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
 func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []*source.File) (*unified, error) {
-	switch o.schemaMode(ctx, opts.Schema) {
+	switch o.schemaMode(ctx, opts.Schema, logs) {
 	case dataset.UnionByName:
 		schema, err := o.union(opts, logs)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // writtenInputs returns the inputs before anything is written.
 func writtenInputs(pieces []source.Piece) (inputs []dataset.WrittenInput) {
 	for _, p := range pieces {
-		inputs = append(inputs, dataset.WrittenInput{Rel: p.File.Rel(), Lo: p.Lo, Hi: p.Hi, RowsIn: p.StoredRows(), KeysNull: -1})
+		inputs = append(inputs, dataset.WrittenInput{Rel: p.File.Rel(), Lo: p.Lo, Hi: p.Hi, RowsIn: p.Rows(), KeysNull: -1})
 	}
 	return inputs
 }

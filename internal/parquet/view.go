@@ -101,3 +101,6 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 
 // Keep charges memory that is kept as long as the file.
 func (f *File) Keep(bytes int64) error { return f.charge(fault.At{File: f.Name}, bytes) }
+
+// Viewed reports whether the file has the columns of a view.
+func (f *File) Viewed() bool { return f.view != nil }

@@ -66,7 +66,7 @@ func readGroup(ctx context.Context, p source.Piece, group int, columns func(*sou
 			return err
 		}
 	}
-	for rec, err := range rowfilter.ReadFrom(ctx, p.File, way.Table(p.File), group, wanted, over) {
+	for rec, err := range rowfilter.ReadFrom(ctx, p.File, way.Table(p.File), group, wanted, func(_, rows int64) { over(rows) }) {
 		if err != nil {
 			return err
 		}

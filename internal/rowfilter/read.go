@@ -57,20 +57,20 @@ func GroupsMost(p source.Piece) (rows []int64) {
 // nil means all. A record is valid until yield returns, unless it is retained.
 func Read(ctx context.Context, f *source.File, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return f.Reading(ctx, group, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] {
-		return ReadFrom(ctx, f, f.Table(), group, columns, func(int64) {})
+		return ReadFrom(ctx, f, f.Table(), group, columns, func(int64, int64) {})
 	})
 }
 
-// ReadFrom is Read by a reader of the file. over receives the number of stored rows read
-// in each step.
-func ReadFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+// ReadFrom is Read by a reader of the file. over receives the number of rows read in each step,
+// without and with those that are deleted.
+func ReadFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(live, rows int64)) iter.Seq2[arrow.Record, error] {
 	p, _ := from.(*arrowparquet.Parquet)
 	switch {
 	case !f.Partial():
 		return func(yield func(arrow.Record, error) bool) {
 			for rec, err := range from.Read(ctx, group, columns) {
 				if err == nil {
-					over(rec.NumRows())
+					over(rec.NumRows(), rec.NumRows())
 				}
 				if !yield(rec, err) {
 					return
@@ -84,7 +84,7 @@ func ReadFrom(ctx context.Context, f *source.File, from source.Table, group int,
 }
 
 // readParquet is ReadFrom for a Parquet file with a condition.
-func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, group int, columns []int, over func(live, rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		w := New(f, new(parquet.Buffers))
 		defer w.buf.Close()
@@ -94,7 +94,7 @@ func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, g
 				yield(nil, err)
 				return
 			}
-			over(r.Hi - r.Lo)
+			over(f.LiveIn(group, r.Lo, r.Hi), r.Hi-r.Lo)
 			if all {
 				chosen = r.Set(p.GroupRows(group)).List([]uint32{})
 			}
@@ -108,7 +108,7 @@ func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, g
 }
 
 // readRecords is ReadFrom for another file with a condition.
-func readRecords(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func readRecords(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(live, rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		w := NewRecords(f, columns)
 		for rec, err := range from.Read(ctx, group, w.Read) {
@@ -116,7 +116,7 @@ func readRecords(ctx context.Context, f *source.File, from source.Table, group i
 				yield(nil, err)
 				return
 			}
-			over(rec.NumRows())
+			over(rec.NumRows(), rec.NumRows())
 			kept, err := w.record(rec)
 			if err != nil {
 				yield(nil, err)

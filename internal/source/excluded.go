@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
@@ -20,7 +20,8 @@ import (
 // each list whether an object was left out.
 func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entry, some []bool, err error) {
 	some = make([]bool, len(lists))
-	if bound == nil {
+	inTables := func(list []Entry) bool { return len(list) > 0 && list[0].Of != nil }
+	if o.Condition == nil || bound == nil && !slices.ContainsFunc(lists, inTables) {
 		return lists, some, nil
 	}
 	left := 0
@@ -38,7 +39,7 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entr
 				return nil, nil, err
 			}
 			switch {
-			case o.MayHold(bound, parts):
+			case o.mayHold(bound, e, parts):
 				of = append(of, e)
 				left++
 			case first == nil:
@@ -94,6 +95,14 @@ func (o *Opening) OfPartitions() *where.Bound {
 	return bound
 }
 
+// mayHold reports whether an entry may have a row that satisfies the condition.
+func (o *Opening) mayHold(bound *where.Bound, e Entry, parts []hive.Part) bool {
+	if e.Of != nil {
+		return o.tableMayHold(e.Of)
+	}
+	return bound == nil || o.MayHold(bound, parts)
+}
+
 // MayHold reports whether a file in the given directories may have a row that satisfies
 // the condition.
 func (o *Opening) MayHold(bound *where.Bound, parts []hive.Part) bool {
@@ -104,21 +113,39 @@ func (o *Opening) MayHold(bound *where.Bound, parts []hive.Part) bool {
 		if at < 0 {
 			continue // opening the file returns the error
 		}
-		v, ok := hive.Value(parts[at], c.Type)
-		if !ok {
-			return true // as above
-		}
-		defer v.Release()
-		if facts[i].AllNulls = v.IsNull(0); facts[i].AllNulls {
-			continue
-		}
-		both, err := take.Array(memory.DefaultAllocator, v, []int{0, 0})
-		if err != nil {
-			return true
-		}
-		defer both.Release()
-		facts[i].Range, facts[i].NoNulls = both, true
+		facts[i] = factsOf(parts[at], c.Type)
 	}
+	return possible(bound, facts)
+}
+
+// factsOf returns what is known of a column of which all rows have the value of a directory. If the
+// value does not have the type, opening the file returns an error.
+func factsOf(p hive.Part, t arrow.DataType) where.Facts {
+	if p.IsNull(t) {
+		return where.Facts{AllNulls: true}
+	}
+	return where.Facts{Range: between(p.Text, p.Text, t), NoNulls: true}
+}
+
+// between returns two values of a type, nil if the texts are none.
+func between(least, most string, t arrow.DataType) arrow.Array {
+	both := make([]arrow.Array, 2)
+	for i, text := range []string{least, most} {
+		v, ok := hive.Value(hive.Part{Text: text}, t)
+		if !ok {
+			return nil
+		}
+		both[i] = v
+	}
+	all, err := array.Concatenate(both, memory.DefaultAllocator)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// possible reports whether rows of which facts are known by column may satisfy a condition.
+func possible(bound *where.Bound, facts []where.Facts) bool {
 	var sets []where.Truths
 	for _, p := range bound.Preds() {
 		set := where.All

@@ -63,7 +63,7 @@ func Open(ctx context.Context, names []string, opts Opening) (files []*File, err
 			return files, err
 		}
 	}
-	if slices.Contains(l.excluded, true) {
+	if slices.Contains(l.excluded, true) && l.bound != nil {
 		for _, f := range files {
 			if err := f.CheckStored(opts.Layout, l.bound, opts.IgnoreCase); err != nil {
 				return files, err

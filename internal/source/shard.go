@@ -74,10 +74,10 @@ func Unchanged(pieces []Piece) error {
 	return nil
 }
 
-// StoredRows returns the number of stored rows, or -1.
-func (p Piece) StoredRows() (n int64) {
+// Rows returns the number of rows that are not deleted, whatever the condition, or -1.
+func (p Piece) Rows() (n int64) {
 	for g := p.Lo; g < p.Hi; g++ {
-		rows := p.File.GroupRows(g)
+		rows := p.File.LiveRows(g)
 		if rows < 0 {
 			return -1
 		}

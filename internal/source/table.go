@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -24,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -38,6 +40,7 @@ type OfTable struct {
 	Table   *TableVersion
 	Values  []lake.Value // of the columns of partitions
 	Deleted *lake.Deleted
+	bounds  []lake.Bound
 }
 
 // TableVersion is a version of a table. Its files share it.
@@ -45,6 +48,14 @@ type TableVersion struct {
 	*lake.Table
 	Hive  []hive.Column // the columns of partitions
 	views sync.Map      // *parquet.View, by the root of the stored schema
+
+	where bound // a condition on its columns
+}
+
+// bound is a condition, bound when it is first asked for.
+type bound struct {
+	once sync.Once
+	to   *where.Bound // nil: it cannot be
 }
 
 // NewTableVersion returns the version of a table that is known.
@@ -78,7 +89,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := delta.Open(ctx, o.Store, n)
+	s, err := delta.Open(ctx, o.Store, n, o.Condition != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +98,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		return nil, err
 	}
 	err = s.Files(func(f *lake.File) error {
-		e := Entry{f.Object, &OfTable{of, f.Values, f.Deleted}}
+		e := Entry{f.Object, &OfTable{of, f.Values, f.Deleted, f.Bounds}}
 		e.Found = true
 		e.Rel = e.Of.rel(e.Name)
 		list = append(list, e)
@@ -135,6 +146,9 @@ func (t *OfTable) parts() []hive.Part {
 
 // InTable says that a file, which is not open yet, is in a table.
 func (f *File) InTable(of *OfTable) { f.of = of }
+
+// OfTable reports whether the file is in a table.
+func (f *File) OfTable() bool { return f.of != nil }
 
 // Entries returns objects that are in no table.
 func Entries(list []storage.Object) []Entry {
@@ -236,8 +250,62 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 // LiveRows is GroupRows without rows that are deleted.
 func (f *File) LiveRows(group int) int64 {
 	n := f.GroupRows(group)
-	if f.deleted != nil && n >= 0 {
-		n -= f.deleted.CountIn(f.starts[group], f.starts[group+1])
+	if f.deleted == nil || n < 0 {
+		return n
+	}
+	return f.LiveIn(group, 0, n)
+}
+
+// LiveIn returns how many rows from lo to hi, exclusive, of a row group are not deleted.
+func (f *File) LiveIn(group int, lo, hi int64) int64 {
+	n := hi - lo
+	if f.deleted != nil {
+		n -= f.deleted.CountIn(f.starts[group]+lo, f.starts[group]+hi)
 	}
 	return n
+}
+
+// tableMayHold reports whether a file may have a row that satisfies the condition, by what its table
+// says of it.
+func (o *Opening) tableMayHold(of *OfTable) bool {
+	t := of.Table
+	t.where.once.Do(func() {
+		var fields []arrow.Field
+		for i := range t.Columns {
+			typ, err := t.Columns[i].Arrow()
+			if err != nil {
+				return
+			}
+			fields = append(fields, arrow.Field{Name: t.Columns[i].Name, Type: typ, Nullable: true})
+		}
+		t.where.to, _ = o.Condition.BindSome(fault.At{}, arrow.NewSchema(fields, nil), o.IgnoreCase) // opening a file returns the error again
+	})
+	to := t.where.to
+	if to == nil {
+		return true
+	}
+	facts := make([]where.Facts, len(to.Columns()))
+	for i, field := range to.Columns() {
+		if len(field.Index) == 1 {
+			facts[i] = of.facts(field.Index[0])
+		}
+	}
+	return possible(to, facts)
+}
+
+// facts returns what the table says of a column's values.
+func (t *OfTable) facts(column int) (facts where.Facts) {
+	if i := slices.Index(t.Table.Partitions, column); i >= 0 {
+		return factsOf(t.parts()[i], t.Table.Hive[i].Type)
+	}
+	for _, b := range t.bounds {
+		if b.Column != column {
+			continue
+		}
+		facts.NoNulls, facts.AllNulls, facts.NaN = b.NoNulls, b.AllNulls, true
+		if typ, err := t.Table.Columns[column].Arrow(); err == nil && b.Least+b.Most != "" {
+			facts.Range = between(b.Least, b.Most, typ)
+		}
+	}
+	return facts
 }

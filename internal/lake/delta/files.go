@@ -57,7 +57,9 @@ func (s *Snapshot) file(a *add) (f *lake.File, err error) {
 			f.Values = append(f.Values, lake.Value{Text: *v})
 		}
 	}
-	f.Deleted, err = s.deleted(a.Vector)
+	if f.Deleted, err = s.deleted(a.Vector); err == nil && a.Stats != "" {
+		f.Bounds, err = s.bounds(a.Stats)
+	}
 	return f, err
 }
 

@@ -26,11 +26,12 @@ type Snapshot struct {
 	metadata *metadata
 	table    *lake.Table
 	adds     map[key]*add
+	stats    bool // statistics are wanted
 }
 
-// Open reads the log up to the version that the name means.
-func Open(ctx context.Context, src storage.Source, n lake.Name) (*Snapshot, error) {
-	s := &Snapshot{src: src, dir: slashed(n.Location), adds: map[key]*add{}}
+// Open reads the log up to the version that the name means. stats: files are to have Bounds.
+func Open(ctx context.Context, src storage.Source, n lake.Name, stats bool) (*Snapshot, error) {
+	s := &Snapshot{src: src, dir: slashed(n.Location), adds: map[key]*add{}, stats: stats}
 	l, err := list(ctx, src, s.dir)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s *Snapshot) commit(ctx context.Context, o storage.Object) error {
 		return s.apply(ctx, a)
 	})
 	for _, a := range adds {
-		s.adds[key{a.Path, a.Vector.id()}] = a
+		s.add(a)
 	}
 	return err
 }
@@ -84,7 +85,7 @@ func (s *Snapshot) apply(ctx context.Context, a *action) error {
 	case a.Remove != nil:
 		delete(s.adds, key{a.Remove.Path, a.Remove.Vector.id()})
 	case a.Add != nil:
-		s.adds[key{a.Add.Path, a.Add.Vector.id()}] = a.Add
+		s.add(a.Add)
 	case a.Sidecar != nil:
 		name := a.Sidecar.Path
 		if !strings.Contains(name, "/") {
@@ -93,6 +94,14 @@ func (s *Snapshot) apply(ctx context.Context, a *action) error {
 		return s.parquet(ctx, storage.Object{Name: name})
 	}
 	return nil
+}
+
+// add adds a file.
+func (s *Snapshot) add(a *add) {
+	if !s.stats {
+		a.Stats = ""
+	}
+	s.adds[key{a.Path, a.Vector.id()}] = a
 }
 
 // checkpoint replays a part of a checkpoint. Its removes are those of files that may be deleted.

@@ -21,7 +21,7 @@ func TestSmoke(t *testing.T) {
 	})
 	sort.Strings(dirs)
 	for _, d := range dirs {
-		s, err := Open(t.Context(), storage.Local(), lake.Name{Kind: "delta", Location: d})
+		s, err := Open(t.Context(), storage.Local(), lake.Name{Kind: "delta", Location: d}, true)
 		if err != nil {
 			fmt.Println("ERR ", d, err)
 			continue
