@@ -117,6 +117,7 @@ var order = []string{
 	"key codec",
 	"dedup",
 	"dataset",
+	"internal/lake",
 	"internal/source",
 	"internal/inputs",
 	"internal/tasks",

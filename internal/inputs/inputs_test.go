@@ -259,13 +259,13 @@ func TestInputsEdges(t *testing.T) {
 	ctx := context.Background()
 	m := teststore.NewMemory()
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
-	list := newInputList(nil, new(source.Opening))
+	list := newInputList(nil, new(source.Opening), nil)
 	for _, n := range names {
 		if err := list.add(&Input{Name: "logs/" + n, Rel: n, Identity: `W/"x"`, Format: dataset.Parquet, Print: []byte{1, 2}}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, l := range []*inputList{list, newInputList(nil, new(source.Opening))} {
+	for _, l := range []*inputList{list, newInputList(nil, new(source.Opening), nil)} {
 		written, err := l.open(nil)
 		if err == nil {
 			_, err = Write(ctx, m, "list", written, true)
@@ -620,7 +620,7 @@ func TestDiffer(t *testing.T) {
 // weighing returns a list of inputs whose row groups have the given bytes.
 func weighing(t testing.TB, of [][]int64) *List {
 	t.Helper()
-	list := newInputList(nil, new(source.Opening))
+	list := newInputList(nil, new(source.Opening), nil)
 	for i, bytes := range of {
 		in := Input{Name: fmt.Sprint("logs/", i), Rel: fmt.Sprintf("%06d", i), Format: dataset.Parquet, Print: []byte{1}, Groups: [][2]int64{}}
 		for _, b := range bytes {
@@ -713,7 +713,7 @@ func TestInputsAlike(t *testing.T) {
 			stems[source.StemOf(rel)] = true
 		}
 		slices.Sort(rels)
-		list := newInputList(nil, new(source.Opening))
+		list := newInputList(nil, new(source.Opening), nil)
 		for _, rel := range rels {
 			if err := list.add(&Input{Name: rel, Rel: rel, Format: dataset.Parquet, Print: []byte{1}}, nil); err != nil {
 				t.Fatal(err)

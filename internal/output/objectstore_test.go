@@ -326,7 +326,7 @@ func TestQueryIsNoPath(t *testing.T) {
 		"https://host/log/dt=1/a.parquet?sig=abc/":                                        "dt=1/a.parquet",
 		"s3://b/log/dt=1/a.parquet":                                                       "dt=1/a.parquet",
 	} {
-		e, _, err := o.Rebase(storage.Object{Name: name, Rel: "a.parquet"})
+		e, _, err := o.Rebase(source.Entry{Object: storage.Object{Name: name, Rel: "a.parquet"}})
 		if err != nil || e.Rel != want || e.Name != name {
 			t.Errorf("%s: %+v, %v; want the path %s", name, e, err, want)
 		}
