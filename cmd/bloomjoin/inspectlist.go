@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyindex"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -96,6 +97,9 @@ func (i *inspected) index(ctx context.Context, store storage.Source, name string
 
 // inspectedNames returns the names of the files to inspect.
 func (c *cli) inspectedNames(cmd *cobra.Command, from *flags.Inputs, args []string) (names []string, err error) {
+	if i := slices.IndexFunc(args, lake.IsName); i >= 0 {
+		return nil, flags.Usagef("%s: inspect takes files; bloomjoin inputs lists those of a table", args[i])
+	}
 	names, list, err := c.FilesFrom(cmd, from, args)
 	if err != nil || list == nil {
 		return names, err

@@ -45,6 +45,7 @@ func (r *logRun) openSchemas(ctx context.Context, open source.Opening) error {
 		}
 	}
 	r.list, r.opening = chosen, open
+	r.SayTables(chosen.Tables())
 	first, err := r.list.Schemas(ctx)
 	if err != nil {
 		return err

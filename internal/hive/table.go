@@ -10,6 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 )
 
+const deltaLake = "Delta Lake"
+
 // Table reports whether a path is part of the metadata of a table format, whose Parquet
 // files may hold rows that have been deleted or replaced since. rel is the path below the
 // directory that is read, dir the path of the table there, and mark what shows it.
@@ -18,7 +20,7 @@ func Table(rel string) (format, dir, mark string) {
 	for i, element := range elements[:len(elements)-1] {
 		switch {
 		case element == "_delta_log":
-			format, mark = "Delta Lake", element
+			format, mark = deltaLake, element
 		case element == ".hoodie":
 			format, mark = "Hudi", element
 		case element == "metadata" && i == len(elements)-2 && strings.HasSuffix(elements[i+1], ".metadata.json"):
@@ -35,8 +37,12 @@ func Table(rel string) (format, dir, mark string) {
 
 // NotPlain returns the error of a directory that is a table of such a format.
 func NotPlain(dir, format, mark string) error {
+	way := "write the table's current rows to Parquet first"
+	if format == deltaLake {
+		way = "name it as delta:" + dir
+	}
 	return faults.Unsupported(fault.At{File: dir}, "the files of a table in the format %s (which has %s): read as plain Parquet, they bring back rows that were deleted or replaced", format, mark).
-		WithHint("write the table's current rows to Parquet first, as bloomjoin help lake shows; {RawFiles} reads the files as they are")
+		WithHint("%s, as bloomjoin help lake shows; {RawFiles} reads the files as they are", way)
 }
 
 // around returns the directories that may be the table of the files in dir, all with a slash at

@@ -348,6 +348,11 @@ func (in *List) Digest() [32]byte { return in.file().digest }
 // them; -1: unknown.
 func (in *List) Rows() int64 { return in.file().header.Rows }
 
+// Tables returns the tables that inputs are of.
+func (in *List) Tables() []source.TableRead {
+	return each.Slice(in.file().tables, (*source.TableVersion).Read)
+}
+
 // Hive returns the columns that the inputs' directories stand for.
 func (in *List) Hive() (fields []arrow.Field) {
 	for _, c := range in.file().hive {

@@ -11,7 +11,7 @@ import (
 )
 
 // kinds are the schemes of names of tables.
-var kinds = []string{"delta"}
+var kinds = []string{"delta", "uc"}
 
 // versionOf finds what follows the place of a table in its name.
 var versionOf = regexp.MustCompile(`@(v\d+|\d{4}-\d\d-\d\d[^@/]*)$`)
@@ -33,6 +33,10 @@ func ParseName(name string) (n Name, err error) {
 		} else if n.Time, err = time.Parse(time.RFC3339Nano, which); err != nil {
 			return n, wrong(name, "a time with a zone, as 2026-11-29T00:00:00Z", which)
 		}
+	}
+	if n.Kind == "uc" {
+		return n, faults.Unsupported(fault.At{File: name}, "names of a catalog").
+			WithHint("name the table's directory, as delta:s3://bucket/table; tables whose commits the catalog manages can't be read")
 	}
 	if n.Location == "" {
 		return n, wrong(name, n.Kind+":DIRECTORY", "no directory")

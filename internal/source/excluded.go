@@ -70,7 +70,9 @@ func (o *Opening) tellExcluded(lists, kept [][]Entry) {
 			if in[e.Name] {
 				continue
 			}
-			o.leaveOut(e)
+			if o.leaveOut(e); e.Of != nil {
+				e.Of.Table.excluded++
+			}
 			if o.Excluded != nil {
 				o.Excluded(e.Name)
 			}

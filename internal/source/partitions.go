@@ -266,8 +266,8 @@ func (f *File) Mirrored() (columns []int) {
 		inRel, _ = hive.Parse(f.rel) // it is part of a path that was parsed
 	}
 	for i := f.StoredColumns(); i < f.Schema().NumFields(); i++ {
-		named := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name }
-		if slices.ContainsFunc(inRel, named) {
+		same := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name && slices.Contains(f.parts, p) }
+		if slices.ContainsFunc(inRel, same) {
 			columns = append(columns, i)
 		}
 	}

@@ -49,6 +49,8 @@ type TableVersion struct {
 	Hive  []hive.Column // the columns of partitions
 	views sync.Map      // *parquet.View, by the root of the stored schema
 
+	excluded int // files that the condition has excluded
+
 	where bound // a condition on its columns
 }
 
@@ -149,6 +151,39 @@ func (f *File) InTable(of *OfTable) { f.of = of }
 
 // OfTable reports whether the file is in a table.
 func (f *File) OfTable() bool { return f.of != nil }
+
+// TableRead says what is read of a version of a table.
+type TableRead struct {
+	Location    string `json:"location"`
+	Version     string `json:"version"`
+	Files       int    `json:"files,omitempty"`          // 0: a list of inputs says which
+	Excluded    int    `json:"files_excluded,omitempty"` // by the condition
+	RowsDeleted int64  `json:"rows_deleted,omitempty"`   // in the files
+}
+
+// TablesOf returns the tables that files are of.
+func TablesOf(files []*File) (all []TableRead) {
+	at := map[*TableVersion]int{}
+	for _, f := range files {
+		if f.of == nil {
+			continue
+		}
+		t := f.of.Table
+		if _, ok := at[t]; !ok {
+			at[t] = len(all)
+			all = append(all, t.Read())
+			all[at[t]].Excluded = t.excluded
+		}
+		r := &all[at[t]]
+		if r.Files++; f.of.Deleted != nil {
+			r.RowsDeleted += f.of.Deleted.Count
+		}
+	}
+	return all
+}
+
+// Read returns what is known of the table before its files are.
+func (t *TableVersion) Read() TableRead { return TableRead{Location: t.Location, Version: t.Version} }
 
 // Entries returns objects that are in no table.
 func Entries(list []storage.Object) []Entry {

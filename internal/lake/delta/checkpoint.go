@@ -14,14 +14,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// parquet replays a checkpoint, or a sidecar of one, in Parquet. Its rows are actions.
-func (s *Snapshot) parquet(ctx context.Context, o storage.Object) (err error) {
-	r, err := s.src.Open(ctx, o)
+// rowsOf calls each for the rows of a checkpoint, or of a sidecar of one, in Parquet: they are actions.
+func rowsOf(ctx context.Context, src storage.Source, name string, each func(*action) error) (err error) {
+	r, err := src.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return err
 	}
 	defer faults.Join(&err, r.Close)
-	p, err := arrowparquet.OpenParquet(r, r.Object().Size, o.Name, arrowparquet.ParquetOptions{})
+	p, err := arrowparquet.OpenParquet(r, r.Object().Size, name, arrowparquet.ParquetOptions{})
 	if err != nil {
 		return err
 	}
@@ -35,10 +35,10 @@ func (s *Snapshot) parquet(ctx context.Context, o storage.Object) (err error) {
 	}
 	for g := range p.NumGroups() {
 		for rec, err := range p.Read(ctx, g, columns) {
-			if err != nil {
-				return err
+			if err == nil {
+				err = eachOf(rec, name, each)
 			}
-			if err := s.actions(ctx, o.Name, rec); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -46,8 +46,8 @@ func (s *Snapshot) parquet(ctx context.Context, o storage.Object) (err error) {
 	return nil
 }
 
-// actions replays the rows of a record.
-func (s *Snapshot) actions(ctx context.Context, name string, rec arrow.Record) error {
+// eachOf calls each for the rows of a record.
+func eachOf(rec arrow.Record, name string, each func(*action) error) error {
 	for i, f := range rec.Schema().Fields() {
 		column, ok := rec.Column(i).(*array.Struct)
 		if !ok {
@@ -61,7 +61,7 @@ func (s *Snapshot) actions(ctx context.Context, name string, rec arrow.Record) e
 			if err != nil {
 				return faults.Mismatch(fault.At{File: name, Column: f.Name}, "an action", "values as the protocol has them", err.Error())
 			}
-			if err := s.apply(ctx, a); err != nil {
+			if err := each(a); err != nil {
 				return err
 			}
 		}
@@ -72,8 +72,12 @@ func (s *Snapshot) actions(ctx context.Context, name string, rec arrow.Record) e
 // actionOf returns the action that a row of a column is.
 func actionOf(name string, c cell) (a *action, err error) {
 	defer func() {
-		if wrong, ok := recover().(otherType); ok {
-			err = wrong
+		switch r := recover().(type) {
+		case nil:
+		case otherType:
+			err = r
+		default:
+			panic(r)
 		}
 	}()
 	switch a = new(action); name {

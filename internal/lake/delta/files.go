@@ -73,7 +73,8 @@ func (s *Snapshot) object(a *add) (o storage.Object, err error) {
 }
 
 // place returns the name of an object by its path in the log: percent-encoded once, and below the
-// table's directory unless it is absolute.
+// table's directory unless it is absolute. A table in a store has no local files, nor the reverse:
+// whoever writes a log must not choose what else is read.
 func (s *Snapshot) place(path string) (string, error) {
 	name, err := url.PathUnescape(path)
 	if err != nil {
@@ -82,18 +83,18 @@ func (s *Snapshot) place(path string) (string, error) {
 		return "", e
 	}
 	if rest, ok := strings.CutPrefix(name, "file:"); ok {
-		return "/" + strings.TrimLeft(rest, "/"), nil
+		name = "/" + strings.TrimLeft(rest, "/")
 	}
-	for _, hadoop := range []string{"s3a://", "s3n://"} {
-		if rest, ok := strings.CutPrefix(name, hadoop); ok {
-			return "s3://" + rest, nil
+	local := address.Local(s.dir)
+	if !strings.HasPrefix(name, "/") && !address.IsURL(name) {
+		if local != s.dir {
+			name = address.Escaped(name)
 		}
+		return s.dir + name, nil
 	}
-	if strings.HasPrefix(name, "/") || address.IsURL(name) {
-		return name, nil
+	if address.IsURL(local) != address.IsURL(name) || address.IsWeb(name) {
+		return "", faults.Unsupported(fault.At{}, "a file of a table in another place: %s", address.Redact(name)).
+			WithHint("copy the table with its files")
 	}
-	if _, file, _ := address.FilePath(s.dir); file {
-		name = address.Escaped(name)
-	}
-	return s.dir + name, nil
+	return name, nil
 }

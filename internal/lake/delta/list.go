@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -125,35 +126,50 @@ func (l *listed) version(ctx context.Context, src storage.Source, n lake.Name) (
 }
 
 // at returns the last version that was committed at a time or before. The time of a commit is the
-// one that it has in itself, if it begins with one; else that of its file, or one more than that of the commit before
-// if that is later.
+// one that it has in itself, if the newest has one; else that of its file, or one more than that of the
+// commit before if that is later. Few commits are read: times ascend.
 func (l *listed) at(ctx context.Context, src storage.Source, n lake.Name, last int64) (int64, error) {
+	for last > 0 && l.commits[last].Name == "" { // nothing says when a checkpoint's version was made
+		last--
+	}
 	first := last
 	for l.commits[first-1].Name != "" {
 		first--
 	}
-	found, before := int64(-1), int64(0)
-	for v := first; v <= last; v++ {
-		o, ok := l.commits[v]
-		if !ok {
-			continue
+	var failed error
+	own := func(v int64) (ms int64) {
+		if failed == nil && l.commits[v].Name != "" {
+			ms, failed = committed(ctx, src, l.commits[v])
 		}
-		ms, err := committed(ctx, src, o)
-		if err != nil {
-			return 0, err
-		}
-		if ms == 0 {
-			ms = max(o.ModTime.UnixMilli(), before+1)
-		}
-		if before = ms; ms > n.Time.UnixMilli() {
-			break
-		}
-		found = v
+		return ms
 	}
-	if found < 0 {
-		return 0, faults.Mismatch(fault.At{File: n.Location}, "time of a version", "one after the first commit of the log", n.Time.Format(time.RFC3339Nano))
+	find := func(from, to int64, is func(v int64) bool) int64 { // the first that is; to: none
+		return from + int64(sort.Search(int(to-from), func(i int) bool { return is(from + int64(i)) }))
 	}
-	return found, nil
+	until, end := n.Time.UnixMilli(), last+1
+	since := end // the first commit with a time of its own
+	if own(last) != 0 {
+		since = find(first, end, func(v int64) bool { return own(v) != 0 })
+	}
+	if since < end && own(since) <= until {
+		end = find(since, end, func(v int64) bool { return own(v) > until })
+	} else {
+		end = l.modified(first, since, until)
+	}
+	if failed == nil && end == first {
+		failed = faults.Mismatch(fault.At{File: n.Location}, "time of a version", "one after the first commit of the log", n.Time.Format(time.RFC3339Nano))
+	}
+	return end - 1, failed
+}
+
+// modified returns the first version from lo to hi, exclusive, whose file is later than a time; hi: none.
+func (l *listed) modified(lo, hi, until int64) int64 {
+	for v, before := lo, int64(0); v < hi; v++ {
+		if before = max(l.commits[v].ModTime.UnixMilli(), before+1); before > until {
+			return v
+		}
+	}
+	return hi
 }
 
 // committed returns when a commit says that it was made; 0: it doesn't.

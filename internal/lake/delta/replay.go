@@ -7,12 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -26,6 +30,7 @@ type Snapshot struct {
 	metadata *metadata
 	table    *lake.Table
 	adds     map[key]*add
+	sidecars []storage.Object
 	stats    bool // statistics are wanted
 }
 
@@ -39,80 +44,102 @@ func Open(ctx context.Context, src storage.Source, n lake.Name, stats bool) (*Sn
 	if s.version, err = l.version(ctx, src, n); err != nil {
 		return nil, err
 	}
-	at, parts := l.checkpoint(s.version)
-	for _, o := range parts {
-		if err := s.checkpoint(ctx, o); err != nil {
-			return nil, err
-		}
+	at, log := l.checkpoint(s.version)
+	if err := s.replay(ctx, log); err != nil {
+		return nil, err
 	}
+	sidecars := s.sidecars // of the checkpoint: commits have none
+	if err := s.replay(ctx, sidecars); err != nil {
+		return nil, err
+	}
+	log = nil
 	for v := at + 1; v <= s.version; v++ {
 		o, ok := l.commits[v]
 		if !ok {
 			return nil, faults.Corrupt(fault.At{File: s.dir + logDir}, "the log lacks version %d, and has no checkpoint from there up to %d", v, s.version).
 				WithHint("name a version that the log still has")
 		}
-		if err := s.commit(ctx, o); err != nil {
-			return nil, err
-		}
+		log = append(log, o)
+	}
+	if err := s.replay(ctx, log); err != nil {
+		return nil, err
 	}
 	return s, s.check()
 }
 
-// commit replays a commit. Its actions have no order: removes come first, so that a file that gets
-// another vector stays.
-func (s *Snapshot) commit(ctx context.Context, o storage.Object) error {
-	var adds []*add
-	err := lines(ctx, s.src, o, func(a *action) error {
-		if a.Add != nil {
-			adds = append(adds, a.Add)
-			a.Add = nil
-		}
-		return s.apply(ctx, a)
-	})
-	for _, a := range adds {
-		s.add(a)
-	}
-	return err
-}
+// Objects of the log are read at once up to this number, or to their size together.
+const (
+	atOnce    = 16
+	readAhead = 64 << 20
+)
 
-// apply replays one action.
-func (s *Snapshot) apply(ctx context.Context, a *action) error {
-	switch {
-	case a.Protocol != nil:
-		s.protocol = a.Protocol
-	case a.Metadata != nil:
-		s.metadata = a.Metadata
-	case a.Remove != nil:
-		delete(s.adds, key{a.Remove.Path, a.Remove.Vector.id()})
-	case a.Add != nil:
-		s.add(a.Add)
-	case a.Sidecar != nil:
-		name := a.Sidecar.Path
-		if !strings.Contains(name, "/") {
-			name = s.dir + logDir + "_sidecars/" + name
+// replay reads objects of the log, several at once, and applies the actions of one after the other.
+func (s *Snapshot) replay(ctx context.Context, log []storage.Object) error {
+	for len(log) > 0 {
+		n, size := 1, log[0].Size
+		for ; n < min(len(log), atOnce) && size+log[n].Size <= readAhead; n++ {
+			size += log[n].Size
 		}
-		return s.parquet(ctx, storage.Object{Name: name})
+		read := make([][]*action, n)
+		g, ctx := errgroup.WithContext(ctx)
+		for i, o := range log[:n] {
+			g.Go(func() (err error) {
+				defer panics.Recover(fault.At{File: o.Name}, &err)
+				debug.SetPanicOnFault(true)
+				read[i], err = s.actions(ctx, o)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		for _, actions := range read {
+			s.apply(actions)
+		}
+		log = log[n:]
 	}
 	return nil
 }
 
-// add adds a file.
-func (s *Snapshot) add(a *add) {
-	if !s.stats {
-		a.Stats = ""
+// apply applies the actions of one object. They have no order: removes come first, so that a file that
+// gets another vector stays.
+func (s *Snapshot) apply(actions []*action) {
+	for _, a := range actions {
+		switch {
+		case a.Protocol != nil:
+			s.protocol = a.Protocol
+		case a.Metadata != nil:
+			s.metadata = a.Metadata
+		case a.Remove != nil:
+			delete(s.adds, key{a.Remove.Path, a.Remove.Vector.id()})
+		case a.Sidecar != nil:
+			o := storage.Object{Name: a.Sidecar.Path, Size: max(a.Sidecar.Size, 0)}
+			if !strings.Contains(o.Name, "/") {
+				o.Name = s.dir + logDir + "_sidecars/" + o.Name
+			}
+			s.sidecars = append(s.sidecars, o)
+		}
 	}
-	s.adds[key{a.Path, a.Vector.id()}] = a
+	for _, a := range actions {
+		if a.Add != nil {
+			s.adds[key{a.Add.Path, a.Add.Vector.id()}] = a.Add
+		}
+	}
 }
 
-// checkpoint replays a part of a checkpoint. Its removes are those of files that may be deleted.
-func (s *Snapshot) checkpoint(ctx context.Context, o storage.Object) error {
-	if !strings.HasSuffix(o.Name, ".json") {
-		return s.parquet(ctx, o)
+// actions reads an object of the log.
+func (s *Snapshot) actions(ctx context.Context, o storage.Object) (all []*action, err error) {
+	each := func(a *action) error {
+		if a.Add != nil && !s.stats {
+			a.Add.Stats = ""
+		}
+		all = append(all, a)
+		return nil
 	}
-	return lines(ctx, s.src, o, func(a *action) error {
-		a.Remove = nil
-		return s.apply(ctx, a)
-	})
+	if strings.HasSuffix(o.Name, ".json") {
+		return all, lines(ctx, s.src, o, each)
+	}
+	return all, rowsOf(ctx, s.src, o.Name, each)
 }
 
 // longestLine bounds an action: its statistics have a few values of each column.
@@ -126,7 +153,7 @@ func lines(ctx context.Context, src storage.Source, o storage.Object, apply func
 	}
 	defer faults.Join(&err, r.Close)
 	in := bufio.NewScanner(io.NewSectionReader(r, 0, r.Object().Size))
-	in.Buffer(make([]byte, 64<<10), longestLine)
+	in.Buffer(make([]byte, min(max(r.Object().Size, 1), 4<<20)), longestLine)
 	for n := 1; in.Scan(); n++ {
 		line := bytes.TrimSpace(in.Bytes())
 		if len(line) == 0 {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,29 @@ func (c *Session) Open(cmd *cobra.Command, names []string, opts source.Opening) 
 	if err := c.Budgets(&opts); err != nil {
 		return nil, err
 	}
-	return source.Open(cmd.Context(), names, opts)
+	files, err := source.Open(cmd.Context(), names, opts)
+	if err == nil {
+		c.SayTables(source.TablesOf(files))
+	}
+	return files, err
+}
+
+// SayTables prints what is read of tables, and keeps it for the report.
+func (c *Session) SayTables(tables []source.TableRead) {
+	c.tables = append(c.tables, tables...)
+	for _, t := range tables {
+		text := fmt.Sprintf("table %s: version %s", t.Location, t.Version)
+		if t.Files > 0 {
+			text += ", " + words.Things(t.Files, "file")
+		}
+		if t.RowsDeleted > 0 {
+			text += ", without " + words.Things(t.RowsDeleted, "deleted row")
+		}
+		if t.Excluded > 0 {
+			text += fmt.Sprintf("; the condition leaves out %s", words.Things(t.Excluded, "other"))
+		}
+		c.Say("%s", text)
+	}
 }
 
 // Budgets completes the options for opening files.

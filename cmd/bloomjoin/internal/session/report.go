@@ -84,6 +84,8 @@ type Head struct {
 
 	Notes []string `json:"notes,omitempty"` // as printed, about inputs and options
 
+	Tables []source.TableRead `json:"tables,omitempty"` // of logs and IDs
+
 	Storage *cloud.Stats `json:"storage,omitempty"` // requests to object stores and web servers
 	Usage   *Usage       `json:"usage,omitempty"`
 }
@@ -91,7 +93,7 @@ type Head struct {
 // NewHead returns the head of a report, with what is known so far.
 func (c *Session) NewHead(verb string, start time.Time) Head {
 	h := c.headNow(verb, start)
-	h.Notes = c.notes
+	h.Notes, h.Tables = c.notes, c.tables
 	return h
 }
 

@@ -55,7 +55,8 @@ type Session struct {
 	shell    bool                     // the shell asks for completions
 	digest   []byte                   // --stdin-digest
 
-	notes []string // what is remarkable about the names of inputs
+	notes  []string // what is remarkable about the names of inputs
+	tables []source.TableRead
 
 	args    []string
 	metrics string     // file of --metrics
