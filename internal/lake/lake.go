@@ -41,7 +41,7 @@ type File struct {
 	Values  []Value // of Table.Partitions
 	Rows    int64   // stored ones; -1: unknown
 	Deleted *Deleted
-	Bounds  []Bound // what the table says of values; empty: nothing, or nobody asked
+	Bounds  func() []Bound // what the table says of values; nil: nothing, or nobody asked
 }
 
 // Bound is what a table says of the values of a column in a file.

@@ -28,6 +28,7 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entr
 	var first *Entry
 	firstOf := 0
 	for i, list := range lists {
+		some[i] = inTables(list) && list[0].Of.Table.excluded > 0
 		var of []Entry
 		for k, e := range list {
 			if o.maybeNone(e) {
@@ -70,13 +71,18 @@ func (o *Opening) tellExcluded(lists, kept [][]Entry) {
 			if in[e.Name] {
 				continue
 			}
-			if o.leaveOut(e); e.Of != nil {
-				e.Of.Table.excluded++
-			}
-			if o.Excluded != nil {
-				o.Excluded(e.Name)
-			}
+			o.unsatisfying(e)
 		}
+	}
+}
+
+// unsatisfying records one.
+func (o *Opening) unsatisfying(e Entry) {
+	if o.leaveOut(e); e.Of != nil {
+		e.Of.Table.excluded++
+	}
+	if o.Excluded != nil {
+		o.Excluded(e.Name)
 	}
 }
 

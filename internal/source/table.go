@@ -40,7 +40,7 @@ type OfTable struct {
 	Table   *TableVersion
 	Values  []lake.Value // of the columns of partitions
 	Deleted *lake.Deleted
-	bounds  []lake.Bound
+	bounds  func() []lake.Bound // nil: it says nothing of other columns
 }
 
 // TableVersion is a version of a table. Its files share it.
@@ -99,13 +99,26 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 	if err != nil {
 		return nil, err
 	}
+	var spare []Entry // an excluded file, for its columns
 	err = s.Files(func(f *lake.File) error {
 		e := Entry{f.Object, &OfTable{of, f.Values, f.Deleted, f.Bounds}}
 		e.Found = true
 		e.Rel = e.Of.rel(e.Name)
-		list = append(list, e)
+		switch {
+		case o.Condition == nil || o.tableMayHold(e.Of):
+			list = append(list, e)
+		case spare == nil:
+			spare = []Entry{e}
+		default:
+			o.unsatisfying(e)
+		}
 		return nil
 	})
+	if len(list) == 0 {
+		list = spare
+	} else if spare != nil {
+		o.unsatisfying(spare[0])
+	}
 	if err == nil && list == nil && !o.AllowEmpty {
 		err = fmt.Errorf("%s: version %s of the table holds %w", name, of.Version, storage.ErrNoFiles)
 	}
@@ -320,27 +333,36 @@ func (o *Opening) tableMayHold(of *OfTable) bool {
 		return true
 	}
 	facts := make([]where.Facts, len(to.Columns()))
-	for i, field := range to.Columns() {
-		if len(field.Index) == 1 {
-			facts[i] = of.facts(field.Index[0])
+	each := func(fill func(facts *where.Facts, column int)) bool {
+		for i, field := range to.Columns() {
+			if len(field.Index) == 1 {
+				fill(&facts[i], field.Index[0])
+			}
 		}
+		return possible(to, facts)
 	}
-	return possible(to, facts)
+	return each(of.partition) && (of.bounds == nil || each(of.statistics()))
 }
 
-// facts returns what the table says of a column's values.
-func (t *OfTable) facts(column int) (facts where.Facts) {
+// partition sets what is known of a column of partitions.
+func (t *OfTable) partition(facts *where.Facts, column int) {
 	if i := slices.Index(t.Table.Partitions, column); i >= 0 {
-		return factsOf(t.parts()[i], t.Table.Hive[i].Type)
+		*facts = factsOf(t.parts()[i], t.Table.Hive[i].Type)
 	}
-	for _, b := range t.bounds {
-		if b.Column != column {
-			continue
-		}
-		facts.NoNulls, facts.AllNulls, facts.NaN = b.NoNulls, b.AllNulls, true
-		if typ, err := t.Table.Columns[column].Arrow(); err == nil && b.Least+b.Most != "" {
-			facts.Range = between(b.Least, b.Most, typ)
+}
+
+// statistics returns a function that sets what is known of another column.
+func (t *OfTable) statistics() func(facts *where.Facts, column int) {
+	bounds := t.bounds()
+	return func(facts *where.Facts, column int) {
+		for _, b := range bounds {
+			if b.Column != column {
+				continue
+			}
+			facts.NoNulls, facts.AllNulls, facts.NaN = b.NoNulls, b.AllNulls, true
+			if typ, err := t.Table.Columns[column].Arrow(); err == nil && b.Least+b.Most != "" {
+				facts.Range = between(b.Least, b.Most, typ)
+			}
 		}
 	}
-	return facts
 }

@@ -57,9 +57,10 @@ func (s *Snapshot) file(a *add) (f *lake.File, err error) {
 			f.Values = append(f.Values, lake.Value{Text: *v})
 		}
 	}
-	if f.Deleted, err = s.deleted(a.Vector); err == nil && a.Stats != "" {
-		f.Bounds, err = s.bounds(a.Stats)
+	if table, stats := s.table, a.Stats; stats != "" {
+		f.Bounds = func() []lake.Bound { return boundsOf(table, stats) }
 	}
+	f.Deleted, err = s.deleted(a.Vector)
 	return f, err
 }
 

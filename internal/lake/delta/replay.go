@@ -31,12 +31,13 @@ type Snapshot struct {
 	table    *lake.Table
 	adds     map[key]*add
 	sidecars []storage.Object
-	stats    bool // statistics are wanted
+	values   map[string]map[string]*string // of partitions, by their text
+	stats    bool                          // statistics are wanted
 }
 
 // Open reads the log up to the version that the name means. stats: files are to have Bounds.
 func Open(ctx context.Context, src storage.Source, n lake.Name, stats bool) (*Snapshot, error) {
-	s := &Snapshot{src: src, dir: slashed(n.Location), adds: map[key]*add{}, stats: stats}
+	s := &Snapshot{src: src, dir: slashed(n.Location), adds: map[key]*add{}, values: map[string]map[string]*string{}, stats: stats}
 	l, err := list(ctx, src, s.dir)
 	if err != nil {
 		return nil, err
@@ -122,9 +123,23 @@ func (s *Snapshot) apply(actions []*action) {
 	}
 	for _, a := range actions {
 		if a.Add != nil {
+			a.Add.Partition = s.shared(a.Add.Partition)
 			s.adds[key{a.Add.Path, a.Add.Vector.id()}] = a.Add
 		}
 	}
+}
+
+// shared returns values of partitions that files share if they are equal: there may be a million.
+func (s *Snapshot) shared(values map[string]*string) map[string]*string {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return values
+	}
+	if same, ok := s.values[string(text)]; ok {
+		return same
+	}
+	s.values[string(text)] = values
+	return values
 }
 
 // actions reads an object of the log.

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
@@ -22,18 +20,16 @@ type stats struct {
 	Nulls map[string]json.RawMessage `json:"nullCount"`
 }
 
-// bounds returns what the statistics say of columns without parts.
-func (s *Snapshot) bounds(text string) (list []lake.Bound, err error) {
+// boundsOf returns what statistics say of columns without parts. Damaged ones say nothing.
+func boundsOf(t *lake.Table, text string) (list []lake.Bound) {
 	var of stats
-	if err := json.Unmarshal([]byte(text), &of); err != nil {
-		e := faults.Corrupt(fault.At{}, "the statistics of a file")
-		e.Err = err
-		return nil, e
+	if json.Unmarshal([]byte(text), &of) != nil {
+		return nil
 	}
-	for i := range s.table.Columns {
-		c := &s.table.Columns[i]
+	for i := range t.Columns {
+		c := &t.Columns[i]
 		name := cmp.Or(c.Stored, c.Name)
-		if len(c.Children) > 0 || slices.Contains(s.table.Partitions, i) {
+		if len(c.Children) > 0 || slices.Contains(t.Partitions, i) {
 			continue
 		}
 		b := lake.Bound{Column: i}
@@ -50,7 +46,7 @@ func (s *Snapshot) bounds(text string) (list []lake.Bound, err error) {
 			list = append(list, b)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // shortened is the number of characters to which writers cut strings. What they make of the last
