@@ -80,7 +80,7 @@ func (o *Destination) jobOf(ctx context.Context) (*publish.Run, error) {
 // directory returns the output as a directory.
 func (o Destination) directory(ctx context.Context) (*publish.Dir, error) {
 	d := &publish.Dir{
-		Owner: *o.owner, Name: o.Name, Manifests: o.ManifestDir, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
+		Owner: *o.owner, Name: o.Name, Manifests: o.ManifestDir, Prune: o.Prune, OfTable: slices.ContainsFunc(o.logs, (*source.File).OfTable), IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
 		Require: publish.Require(o.Require), Rows: o.rowsOf,
 	}
 	if d.Manifests == "" {

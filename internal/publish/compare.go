@@ -96,7 +96,7 @@ func (c *comparison) compare(ctx context.Context) error {
 	if err := c.whole(ctx); err != nil {
 		return err
 	}
-	return cmp.Or(c.renamed(), c.shared(), c.types())
+	return cmp.Or(c.renamed(), c.moved(), c.shared(), c.types())
 }
 
 // recipes returns an error if the outputs in the directory were made with other options, or,
@@ -294,6 +294,15 @@ func (c *comparison) renamed() error {
 	}
 	c.gone = slices.DeleteFunc(c.gone, func(input string) bool { return c.remove[input] })
 	return nil
+}
+
+// moved decides about outputs of files that a table no longer has: their rows are in others now.
+func (c *comparison) moved() error {
+	if !c.dir.OfTable || len(c.gone) == 0 {
+		return nil
+	}
+	return faults.Errorf("%s: %w: it has outputs of %s that the table no longer has, the first of %s, whose rows may be here twice ({Prune} removes them; another table needs another directory)",
+		c.dir.Name, ErrExists, things(len(c.gone), "file"), c.gone[0])
 }
 
 // twice returns the error of two inputs that are one file.

@@ -42,7 +42,9 @@ type Dir struct {
 	// All makes the outputs of all inputs, whatever there is.
 	All bool
 	// Prune removes outputs whose input is gone.
-	Prune      bool
+	Prune bool
+	// OfTable: the inputs are all those of a table's version, so that outputs of others may repeat rows.
+	OfTable    bool
 	IDsChanged IDsChange
 	// NoCommit leaves the commit to [Dir.Complete].
 	NoCommit bool

@@ -248,7 +248,6 @@ func TestRefused(t *testing.T) {
 		"protocol":  {meta(field, ""), "without a protocol"},
 		"metadata":  {protocol(""), "without metadata"},
 		"no json":   {"{", "line 1 is no action"},
-		"statistic": {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"stats":"{"}}`, "statistics of a file"},
 		"storage":   {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"q","pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as "q"`},
 		"z85":       {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"i","pathOrInlineDv":"~~~~~","sizeInBytes":4,"cardinality":1}}}`, "Z85"},
 		"path":      {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"%zz","size":1,"partitionValues":{}}}`, "no URL"},
