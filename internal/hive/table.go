@@ -37,12 +37,12 @@ func Table(rel string) (format, dir, mark string) {
 
 // NotPlain returns the error of a directory that is a table of such a format.
 func NotPlain(dir, format, mark string) error {
-	way := "write the table's current rows to Parquet first"
+	way, guide := "write the table's current rows to Parquet first", "lake"
 	if format == deltaLake {
-		way = "name it as delta:" + dir
+		way, guide = "name it as delta:"+dir, "tables"
 	}
 	return faults.Unsupported(fault.At{File: dir}, "the files of a table in the format %s (which has %s): read as plain Parquet, they bring back rows that were deleted or replaced", format, mark).
-		WithHint("%s, as bloomjoin help lake shows; {RawFiles} reads the files as they are", way)
+		WithHint("%s, as bloomjoin help %s shows; {RawFiles} reads the files as they are", way, guide)
 }
 
 // around returns the directories that may be the table of the files in dir, all with a slash at
