@@ -218,7 +218,13 @@ func (l *inputFile) parseHeader(line []byte) error {
 		if err != nil {
 			return l.corrupt("its first line: %v", err)
 		}
-		l.hive = append(l.hive, hive.Column{Name: c.Name, Type: t})
+		column := hive.Column{Name: c.Name, Type: t}
+		for _, of := range l.tables { // a table knows the unit of a time, too
+			if i := slices.IndexFunc(of.Hive, func(have hive.Column) bool { return have.Name == c.Name }); i >= 0 {
+				column = of.Hive[i]
+			}
+		}
+		l.hive = append(l.hive, column)
 	}
 	for _, s := range h.Schemas {
 		if s.First < 0 || s.First >= h.Inputs {
