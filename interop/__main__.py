@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from common import cases, harness, properties, readers
-from files import arrowfiles, duplicates, engine, flights, formats, hive, identity, lake, look, pages, privacy, sketches, text
+from files import arrowfiles, duplicates, engine, flights, formats, hive, identity, lake, look, pages, privacy, sketches, tables, text
 from first_hour import tasks
 from joins import answers, arrowjoins, joins, pagejoins, where
 from keys import casts, keys, normalize, numberkeys
@@ -21,7 +21,7 @@ from writers import writers
 
 MODULES = (
     usage, terminal, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, arrowfiles, shards, builds, counting, identity, pages,
-    pagejoins, engine, privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, writers, readers,
+    pagejoins, engine, privacy, look, duplicates, flights, hive, sketches, where, find, growing, histories, commits, lake, tables, writers, readers,
 )  # fmt: skip
 
 
@@ -33,6 +33,7 @@ def main():
     parser.add_argument("--without", action="append", default=[], metavar="GROUP", help="no groups whose names begin so; repeatable")
     parser.add_argument("--case", metavar="ID", help="only this check, of its group: the text after 'FAIL' up to the detail")
     parser.add_argument("--writers", type=pathlib.Path, help="pyarrow11/bin/python, parquet-go and jars/ of parquet-java")
+    parser.add_argument("--delta", type=pathlib.Path, metavar="PYTHON", help="of an environment of .ci/requirements-delta.txt")
     parser.add_argument("--update-cases", action="store_true", help="adds checks that are not in cases.txt")
     properties.options(parser)
     options = parser.parse_args()
@@ -55,7 +56,7 @@ def main():
     repository = pathlib.Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, chosen, options.case)
-        t.shared, t.writers = options.shared.resolve(), options.writers
+        t.shared, t.writers, t.delta = options.shared.resolve(), options.writers, options.delta
         for module in MODULES:
             module.run(t, repository)
     print(f"{t.opened} outputs were opened by pyarrow, DuckDB and Polars")

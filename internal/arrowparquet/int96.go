@@ -19,17 +19,23 @@ const (
 	int96Micros int96Form = iota // timestamp[us]: all years, six fractional digits
 	int96Nanos                   // timestamp[ns]: the years 1677 to 2262, all digits
 	int96Stored                  // the 12 bytes as stored, for keys
+
+	int96Instants int96Form = 1 << 7 // beside one of these: in UTC
 )
 
 // values returns the Arrow type and the sink for its values.
 func (f int96Form) values() (arrow.DataType, sinkFunc) {
-	switch f {
-	case int96Nanos:
-		return &arrow.TimestampType{Unit: arrow.Nanosecond}, convertSink(12, 8, int96ToNanos)
-	case int96Stored:
-		return keys.Int96, copySink(12)
+	zone, stored := "", keys.Int96
+	if f&int96Instants != 0 {
+		zone, stored = "UTC", keys.Int96Instants
 	}
-	return &arrow.TimestampType{Unit: arrow.Microsecond}, convertSink(12, 8, int96ToMicros)
+	switch f &^ int96Instants {
+	case int96Nanos:
+		return &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: zone}, convertSink(12, 8, int96ToNanos)
+	case int96Stored:
+		return stored, copySink(12)
+	}
+	return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: zone}, convertSink(12, 8, int96ToMicros)
 }
 
 func int96ToMicros(dst, src []byte) error {

@@ -258,8 +258,11 @@ func (p *planner) annotatedMap(n *meta.Node, l levels, o origin) (*column, error
 }
 
 func (p *planner) leaf(n *meta.Node, l levels, o origin) (*column, error) {
-	leaf := &p.f.Leaves[n.Leaf]
-	dt, sink, err := leafType(leaf, o, p.int96)
+	leaf, int96 := &p.f.Leaves[n.Leaf], p.int96
+	if p.f.Instants(n.Leaf) {
+		int96 |= int96Instants
+	}
+	dt, sink, err := leafType(leaf, o, int96)
 	if err != nil {
 		return nil, faults.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
 	}

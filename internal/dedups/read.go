@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -71,7 +72,13 @@ func (w *reader) read(ctx context.Context, t tasks.Task, emit func(grouped) erro
 		}
 		w.file, w.enc = t.File, nil
 	}
-	for rec, err := range source.ReadKeysOf(ctx, w.way.Table(t.File), t.Group, w.cols, nil) {
+	var live []uint32
+	if some, all := t.File.Live(t.Group); !all {
+		if live = some.List(nil); len(live) == 0 {
+			return nil
+		}
+	}
+	for rec, err := range source.ReadKeysOf(ctx, w.way.Table(t.File), t.Group, w.cols, live) {
 		if err != nil {
 			return err
 		}
@@ -149,9 +156,17 @@ func (s *Selection) Dropped(row int64) bool { return s.bits[row/64]>>(row%64)&1 
 func (s *Selection) Rows(f *source.File, group int, lo, hi int64, dst []uint32) []uint32 {
 	start := s.starts[source.Piece{File: f, Lo: group, Hi: group + 1}]
 	dst = slices.Grow(dst, int(hi-lo))
-	for row := lo; row < hi; row++ {
-		if !s.Dropped(start + row) {
-			dst = append(dst, uint32(row))
+	live := rows.Range(lo, hi)
+	if some, all := f.Live(group); !all {
+		live = live.And(some)
+	}
+	at := start + f.LiveIn(group, 0, lo) // rows that a table has deleted have no bits
+	for _, r := range live {
+		for row := r[0]; row < r[1]; row++ {
+			if !s.Dropped(at) {
+				dst = append(dst, uint32(row))
+			}
+			at++
 		}
 	}
 	return dst

@@ -90,7 +90,7 @@ func ClassOf(t arrow.DataType) (Class, error) {
 	case *arrow.DictionaryType:
 		return ClassOf(t.ValueType)
 	case *Int96Type:
-		return Timestamp, nil
+		return t.Class(), nil
 	case arrow.ExtensionType:
 		return ClassOf(t.StorageType())
 	case *arrow.FixedSizeBinaryType:

@@ -14,10 +14,28 @@ import (
 // 12 bytes as stored. INT96 covers years that 64-bit nanoseconds cannot, at a
 // precision that 64-bit microseconds cannot. The type is not registered with Arrow
 // and appears in no output.
-type Int96Type struct{ arrow.ExtensionBase }
+type Int96Type struct {
+	arrow.ExtensionBase
+	instants bool
+}
 
-// Int96 is the only instance of Int96Type.
-var Int96 = &Int96Type{arrow.ExtensionBase{Storage: &arrow.FixedSizeBinaryType{ByteWidth: int96Bytes}}}
+// Int96 is the type of columns of which no more is known.
+var Int96 = newInt96(false)
+
+// Int96Instants is Int96 of a column that is known to hold instants: a table says so.
+var Int96Instants = newInt96(true)
+
+func newInt96(instants bool) *Int96Type {
+	return &Int96Type{arrow.ExtensionBase{Storage: &arrow.FixedSizeBinaryType{ByteWidth: int96Bytes}}, instants}
+}
+
+// Class returns the class of the keys.
+func (t *Int96Type) Class() Class {
+	if t.instants {
+		return Instant
+	}
+	return Timestamp
+}
 
 // int96Bytes is the size of a value in bytes.
 const int96Bytes = 12
@@ -32,9 +50,9 @@ func (*Int96Type) ArrayType() reflect.Type { return reflect.TypeFor[Int96Array](
 func (*Int96Type) ExtensionName() string { return "bloomjoin.int96" }
 
 // ExtensionEquals implements arrow.ExtensionType.
-func (*Int96Type) ExtensionEquals(o arrow.ExtensionType) bool {
-	_, ok := o.(*Int96Type)
-	return ok
+func (i *Int96Type) ExtensionEquals(o arrow.ExtensionType) bool {
+	t, ok := o.(*Int96Type)
+	return ok && t.instants == i.instants
 }
 
 // Serialize implements arrow.ExtensionType.

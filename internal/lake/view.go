@@ -104,7 +104,7 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 		if !fits(c.Type, l) {
 			return v.other(c, at)
 		}
-		instants(&v.view.Elements[v.add(n.Element, c.Name)], l, c.Type == "timestamptz")
+		v.instants(&v.view.Elements[v.add(n.Element, c.Name)], l, c.Type == "timestamptz")
 		v.view.Leaves = append(v.view.Leaves, n.Leaf)
 		return nil
 	}
@@ -136,20 +136,14 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 }
 
 // instants gives timestamps the meaning that they have in the table: files of old writers have another.
-func instants(e *meta.Element, l *meta.Leaf, zoned bool) {
-	if l.Logical.Kind != meta.Timestamp || l.Logical.UTC == zoned {
-		return
+func (v *viewer) instants(e *meta.Element, l *meta.Leaf, are bool) {
+	switch as := l.Logical; {
+	case as.Kind == meta.Timestamp && as.UTC != are:
+		as.UTC, e.ConvertedType = are, thrift.Null[deprecated.ConvertedType]{}
+		e.SetLogical(as)
+	case l.Type == format.Int96 && are:
+		v.view.Instants = append(v.view.Instants, len(v.view.Leaves))
 	}
-	t := &format.TimestampType{IsAdjustedToUTC: zoned}
-	switch l.Logical.Unit {
-	case meta.Millis:
-		t.Unit = format.TimeUnit{Value: new(format.MilliSeconds)}
-	case meta.Micros:
-		t.Unit = format.TimeUnit{Value: new(format.MicroSeconds)}
-	case meta.Nanos:
-		t.Unit = format.TimeUnit{Value: new(format.NanoSeconds)}
-	}
-	e.LogicalType, e.ConvertedType = thrift.New(format.LogicalType{Value: t}), thrift.Null[deprecated.ConvertedType]{}
 }
 
 // part adds a part of a list or map, which keeps its name.

@@ -14,6 +14,7 @@ import (
 type View struct {
 	Elements []meta.Element // of the schema, depth first
 	Leaves   []int          // the stored leaf of each; -1: all NULL
+	Instants []int          // leaves of the view that hold instants, if they are of INT96
 	Without  []string       // keys of metadata that would describe the stored columns
 }
 
@@ -101,6 +102,11 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 
 // Keep charges memory that is kept as long as the file.
 func (f *File) Keep(bytes int64) error { return f.charge(fault.At{File: f.Name}, bytes) }
+
+// Instants reports whether a leaf of INT96 holds instants.
+func (f *File) Instants(leaf int) bool {
+	return f.view != nil && slices.Contains(f.view.Instants, leaf)
+}
 
 // Viewed reports whether the file has the columns of a view.
 func (f *File) Viewed() bool { return f.view != nil }

@@ -120,7 +120,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		o.unsatisfying(spare[0])
 	}
 	if err == nil && list == nil && !o.AllowEmpty {
-		err = fmt.Errorf("%s: version %s of the table holds %w", name, of.Version, storage.ErrNoFiles)
+		err = faults.Errorf("%s: version %s of the table holds %w ({AllowEmpty} reads it as no rows)", name, of.Version, storage.ErrNoFiles)
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Rel, b.Rel) })
 	return list, err

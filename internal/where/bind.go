@@ -144,6 +144,9 @@ func Alike(a, b arrow.DataType) bool {
 func typeOf(t arrow.DataType) columnType {
 	switch t := plain(t).(type) {
 	case *keys.Int96Type:
+		if t.Class() == keys.Instant {
+			return columnType{kind: kindInstant, unit: 1}
+		}
 		return columnType{kind: kindTimestamp, unit: 1}
 	case *arrow.NullType:
 		return columnType{kind: kindNull}

@@ -180,7 +180,7 @@ func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 		return p, nil // without a value
 	}
 	p.set = setOf(t, typ, of, values)
-	if typ.kind == kindTimestamp {
+	if typ.kind == kindTimestamp || typ.kind == kindInstant {
 		p.stored = setOf(t, typeOf(keys.Int96), keys.Int96, values)
 	}
 	return p, nil

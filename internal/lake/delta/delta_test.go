@@ -235,22 +235,22 @@ func TestRefused(t *testing.T) {
 	}
 	field := `{"name":"a","type":"long","nullable":true,"metadata":{}}`
 	for name, c := range map[string]struct{ commit, want string }{
-		"version":   {`{"protocol":{"minReaderVersion":4}}` + "\n" + meta(field, ""), "readers of version 4"},
-		"feature":   {protocol(`"typeWidening"`) + "\n" + meta(field, ""), `the feature "typeWidening"`},
-		"catalog":   {protocol(`"catalogManaged"`) + "\n" + meta(field, ""), `the feature "catalogManaged"`},
-		"variant":   {protocol(`"variantType"`) + "\n" + meta(`{"name":"v","type":"variant","metadata":{}}`, ""), `columns of type "variant"`},
-		"listed":    {protocol(`"variantType"`) + "\n" + meta(field, ""), "0: "}, // no column has the type
-		"mapping":   {protocol("") + "\n" + meta(field, `"delta.columnMapping.mode":"name"`), "does not list"},
-		"mode":      {protocol(`"columnMapping"`) + "\n" + meta(field, `"delta.columnMapping.mode":"other"`), `by "other"`},
-		"unnamed":   {protocol(`"columnMapping"`) + "\n" + meta(field, `"delta.columnMapping.mode":"name"`), "no name in files"},
-		"twice":     {protocol("") + "\n" + meta(field+","+strings.Replace(field, "a", "A", 1), ""), "two fields of that name"},
-		"schema":    {protocol("") + "\n" + meta(`{"name":"a","type":{"type":"tuple"}}`, ""), "tuple"},
-		"protocol":  {meta(field, ""), "without a protocol"},
-		"metadata":  {protocol(""), "without metadata"},
-		"no json":   {"{", "line 1 is no action"},
-		"storage":   {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"q","pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as "q"`},
-		"z85":       {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"i","pathOrInlineDv":"~~~~~","sizeInBytes":4,"cardinality":1}}}`, "Z85"},
-		"path":      {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"%zz","size":1,"partitionValues":{}}}`, "no URL"},
+		"version":  {`{"protocol":{"minReaderVersion":4}}` + "\n" + meta(field, ""), "readers of version 4"},
+		"feature":  {protocol(`"typeWidening"`) + "\n" + meta(field, ""), `the feature "typeWidening"`},
+		"catalog":  {protocol(`"catalogManaged"`) + "\n" + meta(field, ""), `the feature "catalogManaged"`},
+		"variant":  {protocol(`"variantType"`) + "\n" + meta(`{"name":"v","type":"variant","metadata":{}}`, ""), `columns of type "variant"`},
+		"listed":   {protocol(`"variantType"`) + "\n" + meta(field, ""), "0: "}, // no column has the type
+		"mapping":  {protocol("") + "\n" + meta(field, `"delta.columnMapping.mode":"name"`), "does not list"},
+		"mode":     {protocol(`"columnMapping"`) + "\n" + meta(field, `"delta.columnMapping.mode":"other"`), `by "other"`},
+		"unnamed":  {protocol(`"columnMapping"`) + "\n" + meta(field, `"delta.columnMapping.mode":"name"`), "no name in files"},
+		"twice":    {protocol("") + "\n" + meta(field+","+strings.Replace(field, "a", "A", 1), ""), "two fields of that name"},
+		"schema":   {protocol("") + "\n" + meta(`{"name":"a","type":{"type":"tuple"}}`, ""), "tuple"},
+		"protocol": {meta(field, ""), "without a protocol"},
+		"metadata": {protocol(""), "without metadata"},
+		"no json":  {"{", "line 1 is no action"},
+		"storage":  {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"q","pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as "q"`},
+		"z85":      {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"i","pathOrInlineDv":"~~~~~","sizeInBytes":4,"cardinality":1}}}`, "Z85"},
+		"path":     {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"%zz","size":1,"partitionValues":{}}}`, "no URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -54,7 +54,11 @@ func (s *Snapshot) file(a *add) (f *lake.File, err error) {
 		if v == nil || *v == "" { // NULL, whatever the type
 			f.Values = append(f.Values, lake.Value{Null: true})
 		} else {
-			f.Values = append(f.Values, lake.Value{Text: *v})
+			text := *v
+			if (c.Type == "float" || c.Type == "double") && strings.Trim(text, "-0123456789") == "" {
+				text += ".0" // the shortest digits of a float, as 1 and twenty zeros, need not equal it
+			}
+			f.Values = append(f.Values, lake.Value{Text: text})
 		}
 	}
 	if table, stats := s.table, a.Stats; stats != "" {
