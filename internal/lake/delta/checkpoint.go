@@ -3,6 +3,7 @@ package delta
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -14,8 +15,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// parquet replays a checkpoint, or a sidecar of one, in Parquet. Its rows are actions.
-func (s *Snapshot) parquet(ctx context.Context, o storage.Object) (err error) {
+// parquet replays actions of some kinds of a checkpoint in Parquet, or of a sidecar of one. Its rows
+// are actions.
+func (s *Snapshot) parquet(ctx context.Context, o storage.Object, kinds ...string) (err error) {
 	r, err := s.src.Open(ctx, o)
 	if err != nil {
 		return err
@@ -28,8 +30,7 @@ func (s *Snapshot) parquet(ctx context.Context, o storage.Object) (err error) {
 	defer faults.Join(&err, p.Close)
 	var columns []int
 	for i, f := range p.Schema().Fields() {
-		switch f.Name {
-		case "add", "protocol", "metaData", "sidecar": // removes are for those who delete files
+		if slices.Contains(kinds, f.Name) {
 			columns = append(columns, i)
 		}
 	}

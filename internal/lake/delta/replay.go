@@ -91,7 +91,7 @@ func (s *Snapshot) apply(ctx context.Context, a *action) error {
 		if !strings.Contains(name, "/") {
 			name = s.dir + logDir + "_sidecars/" + name
 		}
-		return s.parquet(ctx, storage.Object{Name: name})
+		return s.parquet(ctx, storage.Object{Name: name}, "add") // a sidecar has no sidecars
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (s *Snapshot) add(a *add) {
 // checkpoint replays a part of a checkpoint. Its removes are those of files that may be deleted.
 func (s *Snapshot) checkpoint(ctx context.Context, o storage.Object) error {
 	if !strings.HasSuffix(o.Name, ".json") {
-		return s.parquet(ctx, o)
+		return s.parquet(ctx, o, "add", "protocol", "metaData", "sidecar") // removes are for those who delete files
 	}
 	return lines(ctx, s.src, o, func(a *action) error {
 		a.Remove = nil
