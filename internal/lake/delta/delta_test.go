@@ -128,7 +128,7 @@ type row struct {
 	} `parquet:"sidecar,optional"`
 }
 
-func checkpoint(t *testing.T, rows ...row) string {
+func checkpoint(t testing.TB, rows ...row) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := pq.Write(&b, rows); err != nil {
