@@ -237,3 +237,16 @@ func TestVacuumed(t *testing.T) {
 		}
 	}
 }
+
+// A file has the rows that are deleted.
+func TestDeletedBeyondTheEnd(t *testing.T) {
+	c := newChanging(t, tableSchema, nil)
+	ids := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.csv"), "k\n1\n")
+	join := []string{"join", "--quiet", "--ids", ids, "--on", "k", "--count", c.Name()}
+	c.delete(1, 149)
+	works(t, "", join...)
+	c.delete(1, 150)
+	if _, said, code := called(t, "", join...); code != session.ExitFailed || !strings.Contains(said, "1.parquet") || !strings.Contains(said, "rows that are deleted: want some of 150, got row 151") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
