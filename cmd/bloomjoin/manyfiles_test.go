@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -36,26 +35,16 @@ func otherParquet(t *testing.T, by string, trusted bool, rows []logLine, options
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file := b.Bytes()
-	size := int(binary.LittleEndian.Uint32(file[len(file)-8:]))
-	m, _, err := meta.DecodeFooter(file[len(file)-8-size : len(file)-8])
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.CreatedBy = by
-	for g := range m.RowGroups {
-		c := &m.RowGroups[g].Columns[0]
-		c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
-		if s := &c.MetaData.Statistics; !trusted {
-			s.MinValue.V, s.MaxValue.V = []byte("zz"), []byte("zzz")
+	return withFooter(t, b.Bytes(), func(m *meta.Footer) {
+		m.CreatedBy = by
+		for g := range m.RowGroups {
+			c := &m.RowGroups[g].Columns[0]
+			c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
+			if s := &c.MetaData.Statistics; !trusted {
+				s.MinValue.V, s.MaxValue.V = []byte("zz"), []byte("zzz")
+			}
 		}
-	}
-	footer, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file = append(slices.Clone(file[:len(file)-8-size]), footer...)
-	return append(binary.LittleEndian.AppendUint32(file, uint32(len(footer))), "PAR1"...)
+	})
 }
 
 // A scan of files of several writers and shapes keeps the rows that scans of each of them keep,

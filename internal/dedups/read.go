@@ -72,13 +72,11 @@ func (w *reader) read(ctx context.Context, t tasks.Task, emit func(grouped) erro
 		}
 		w.file, w.enc = t.File, nil
 	}
-	var live []uint32
-	if some, all := t.File.Live(t.Group); !all {
-		if live = some.List(nil); len(live) == 0 {
-			return nil
-		}
+	var some []uint32
+	if live, all := t.File.Live(t.Group); !all {
+		some = live.List([]uint32{})
 	}
-	for rec, err := range source.ReadKeysOf(ctx, w.way.Table(t.File), t.Group, w.cols, live) {
+	for rec, err := range source.ReadKeysOf(ctx, w.way.Table(t.File), t.Group, w.cols, some) {
 		if err != nil {
 			return err
 		}
@@ -113,7 +111,7 @@ func (e *Encoder) columns() []int {
 	return slices.Compact(cols)
 }
 
-// Selection has a bit for each row of some files: whether it is dropped. Adding is for one
+// Selection has a bit for each row of some files that is not deleted: whether it is dropped. Adding is for one
 // goroutine; afterwards it may be used concurrently.
 type Selection struct {
 	bits   []uint64
@@ -154,14 +152,13 @@ func (s *Selection) Dropped(row int64) bool { return s.bits[row/64]>>(row%64)&1 
 // Rows appends the rows lo to hi, exclusive, of a row group that are not dropped. See
 // keyscan.Options.Rows.
 func (s *Selection) Rows(f *source.File, group int, lo, hi int64, dst []uint32) []uint32 {
-	start := s.starts[source.Piece{File: f, Lo: group, Hi: group + 1}]
-	dst = slices.Grow(dst, int(hi-lo))
-	live := rows.Range(lo, hi)
-	if some, all := f.Live(group); !all {
-		live = live.And(some)
+	at := s.starts[source.Piece{File: f, Lo: group, Hi: group + 1}] + f.LiveIn(group, 0, lo)
+	live, all := f.Live(group)
+	if all {
+		live = rows.Range(0, hi)
 	}
-	at := start + f.LiveIn(group, 0, lo) // rows that a table has deleted have no bits
-	for _, r := range live {
+	dst = slices.Grow(dst, int(hi-lo))
+	for _, r := range live.And(rows.Range(lo, hi)) {
 		for row := r[0]; row < r[1]; row++ {
 			if !s.Dropped(at) {
 				dst = append(dst, uint32(row))

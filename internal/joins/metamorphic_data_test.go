@@ -197,8 +197,15 @@ func draw(seed uint64) *recipe {
 
 // newPart draws the types and names of a part of the key.
 func (c *recipe) newPart(r *rand.Rand, f family, i int) part {
-	log, _ := f.types(r, c.logForm.dictionaries())
-	_, ids := f.types(r, c.idForm.dictionaries())
+	draw := func() (log, ids arrow.DataType) {
+		log, _ = f.types(r, c.logForm.dictionaries())
+		_, ids = f.types(r, c.idForm.dictionaries())
+		return log, ids
+	}
+	log, ids := draw()
+	for try := 0; try < 20 && (c.logForm.table && !inDelta(log) || c.idForm.table && !inDelta(ids)); try++ { // or there would be few tables
+		log, ids = draw()
+	}
 	for f.name == "timestamp" && (log.(*arrow.TimestampType).TimeZone == "") != (ids.(*arrow.TimestampType).TimeZone == "") {
 		_, ids = f.types(r, false)
 	}

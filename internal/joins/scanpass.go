@@ -48,7 +48,7 @@ func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 	if p.makesPairs() {
 		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.keepsLogIn(r), p.opts.Type.keepsLog()
 	}
-	if p.answer.Counts && p.filtered() {
+	if p.answer.Counts && slices.ContainsFunc(p.logs, (*source.File).Partial) {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere
 	}
 	return keyscan.New(opts)

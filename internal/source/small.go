@@ -40,7 +40,7 @@ func (f *File) readOnce(opts Opening) (r io.ReaderAt, end func()) {
 	if n, _ := w.ReadAt(buf[:f.size], 0); int64(n) == f.size { // else the error comes again
 		w.b = buf[:f.size]
 		sum := xxh3.Hash128(w.b).Bytes()
-		f.KnownAs(sum[:])
+		f.print = func() ([]byte, error) { return f.digestTable(sum[:]) }
 	}
 	return w, func() {
 		w.b = nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path"
 	"slices"
@@ -210,7 +211,7 @@ func (o *Opening) openEntry(ctx context.Context, e Entry, parts []hive.Part) (*F
 	}
 	src, err := o.Store.Open(ctx, storage.Object{Name: e.Name})
 	if err != nil {
-		return nil, err
+		return nil, e.Of.gone(e.Name, err)
 	}
 	f := NewFile(src, e.Object, o)
 	f.format, f.of = dataset.Parquet, e.Of
@@ -223,6 +224,14 @@ func (o *Opening) openEntry(ctx context.Context, e Entry, parts []hive.Part) (*F
 		return nil, errors.Join(err, src.Close())
 	}
 	return f, f.Rest()
+}
+
+// gone says which version lacks an object that is not there.
+func (t *OfTable) gone(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: %w, but version %s of the table has it (was the table vacuumed? name a newer version)", name, fs.ErrNotExist, t.Table.Version)
+	}
+	return err
 }
 
 // viewer returns what [arrowparquet.ParquetOptions] has as View.
@@ -239,7 +248,7 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 		return nil
 	}
 	if f.deleted, err = delta.Rows(ctx, opts.Store, f.of.Deleted); err != nil {
-		return fmt.Errorf("%s: %w", f.name, err)
+		return fmt.Errorf("%s: %w", f.name, f.of.gone(f.of.Deleted.Place, err))
 	}
 	if err := f.Parquet().File().Keep(f.deleted.Bytes()); err != nil {
 		return err

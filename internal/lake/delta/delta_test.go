@@ -128,7 +128,7 @@ type row struct {
 	} `parquet:"sidecar,optional"`
 }
 
-func checkpoint(t *testing.T, rows ...row) string {
+func checkpoint(t testing.TB, rows ...row) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := pq.Write(&b, rows); err != nil {
@@ -264,4 +264,54 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	check(t, "delta:"+t.TempDir(), "want _delta_log/ with commits, got none")
+}
+
+// A vector whose length, checksum or number of rows is another than the log says is refused.
+func TestDamagedVectors(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   int // of the file of vectors, -1: none
+		was  string
+		now  string // in the commit
+		want string
+	}{
+		"whole":    {-1, "", "", "1: a.parquet ,true without 3"},
+		"length":   {4, "", "", "bytes of a deletion vector"},
+		"magic":    {5, "", "", "the checksum of a deletion vector"},
+		"value":    {40, "", "", "the checksum of a deletion vector"},
+		"checksum": {-2, "", "", "the checksum of a deletion vector"},
+		"fewer":    {-1, `"cardinality":3`, `"cardinality":2`, "rows of a deletion vector: want 2, got 3"},
+		"more":     {-1, `"cardinality":3`, `"cardinality":4`, "rows of a deletion vector: want 4, got 3"},
+		"offset":   {-1, `"offset":1`, `"offset":2`, "a deletion vector of "},
+		"negative": {-1, `"offset":1`, `"offset":-1`, "a deletion vector of "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := laketest.New(t, schema, nil, "day")
+			d.Commit(d.Add("a.parquet", "A", []int64{1, 5, 9}, nil))
+			change := func(name string, change func(b []byte) []byte) {
+				name = filepath.Join(d.Dir, name)
+				b, err := os.ReadFile(name)
+				if err == nil {
+					err = os.WriteFile(name, change(b), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			change("vectors 1.bin", func(b []byte) []byte {
+				if at := c.at; at == -2 {
+					b[len(b)-1] ^= 1
+				} else if at >= 0 {
+					b[at] ^= 1
+				}
+				return b
+			})
+			change("_delta_log/00000000000000000001.json", func(b []byte) []byte {
+				if c.was != "" && !bytes.Contains(b, []byte(c.was)) {
+					t.Fatalf("%s is not in %s", c.was, b)
+				}
+				return bytes.Replace(b, []byte(c.was), []byte(c.now), 1)
+			})
+			check(t, d.Name(), c.want)
+		})
+	}
 }
