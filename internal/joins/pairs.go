@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
@@ -21,7 +22,11 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	if why := out.PairsFit(ctx, nil, t.logs); why != "" {
 		return nil, why
 	}
-	if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0]), t.logs); err != nil {
+	scan := t.answer.ScanOptions(t.logs[0])
+	if !out.IsDir(ctx) { // pairs are not adapted to a union of the schemas, which is what scans of tables make
+		scan.Schema = dataset.Strict
+	}
+	if err := out.CheckSchemas(ctx, scan, t.logs); err != nil {
 		return nil, "the files of the log differ" // in Arrow's types too, or else arrays can be written
 	}
 	c := *t
