@@ -35,7 +35,9 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 			return err
 		}
 	}
-	if live, all := w.file.Live(group); !all {
+	if live, all := w.file.Live(group); !all && w.certain.All(total) {
+		w.Possible, w.certain = live, live
+	} else if !all {
 		w.Possible, w.certain, w.open = w.Possible.And(live), w.certain.And(live), w.open.And(live)
 	}
 	w.at = group

@@ -70,6 +70,7 @@ type File struct {
 	of       *OfTable     // nil: it is in no table
 	deleted  *roaring.Bitmap
 	starts   []int64 // the first row of each row group, and the number of all, if rows are deleted
+	live     []int64 // rows of each row group that are not
 	doubts   *doubts // shared by its views
 	inFlight int64   // see Opening
 }

@@ -259,6 +259,7 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 	f.starts = []int64{0}
 	for g := range f.NumGroups() {
 		f.starts = append(f.starts, f.starts[g]+f.GroupRows(g))
+		f.live = append(f.live, f.LiveIn(g, 0, f.GroupRows(g)))
 	}
 	return nil
 }
@@ -300,17 +301,21 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	}
 	h := xxh3.New()
 	_, _ = h.Write(content)
-	err := json.NewEncoder(h).Encode([]any{f.of.Deleted, f.of.Table.Columns, f.of.Table.Partitions})
+	var deleted lake.Deleted
+	if f.of.Deleted != nil {
+		deleted = *f.of.Deleted
+		deleted.Place = strings.TrimPrefix(deleted.Place, f.of.Table.Location) // wherever the table is mounted
+	}
+	err := json.NewEncoder(h).Encode([]any{deleted, f.of.Table.Columns, f.of.Table.Partitions})
 	return sum(h), err
 }
 
 // LiveRows is GroupRows without rows that are deleted.
 func (f *File) LiveRows(group int) int64 {
-	n := f.GroupRows(group)
-	if f.deleted == nil || n < 0 {
-		return n
+	if f.deleted == nil {
+		return f.GroupRows(group)
 	}
-	return f.LiveIn(group, 0, n)
+	return f.live[group]
 }
 
 // LiveIn returns how many rows from lo to hi, exclusive, of a row group are not deleted.
