@@ -40,7 +40,7 @@ func newChanging(t *testing.T, schema *arrow.Schema, mapped map[string]string) *
 		if k := int64(77); i == 1 {
 			rows[3].K = &k
 		}
-		b := smallPages(t, 1, true, rows)
+		b := smallPages(t, 1, true, 60, rows)
 		c.sizes = append(c.sizes, len(b))
 		c.now = append(c.now, c.Add(fmt.Sprint(i, ".parquet"), string(b), []int64{3, 4, 60}))
 	}

@@ -102,6 +102,17 @@ func TestVersions(t *testing.T) {
 	check(t, d.Name(), "the log lacks version 2")
 }
 
+// A file that is removed and added with the same vector, or none, in one commit stays.
+func TestAddedAgain(t *testing.T) {
+	d := laketest.New(t, schema, nil, "day")
+	a, b := d.Add("a.parquet", "A", nil, nil), d.Add("b.parquet", "B", []int64{1, 2}, nil)
+	d.Commit(a, b)
+	d.Commit(a, laketest.Remove(b), laketest.Remove(a), b)
+	check(t, d.Name(), "2: a.parquet ,true; b.parquet ,true without 2")
+	d.Commit(laketest.Remove(d.Again("a.parquet", 1, []int64{1, 2}, nil)), laketest.Remove(d.Again("b.parquet", 1, []int64{1, 4}, nil)))
+	check(t, d.Name(), "3: a.parquet ,true; b.parquet ,true without 2") // other vectors are other files
+}
+
 // row is a row of a checkpoint in Parquet.
 type row struct {
 	Protocol *struct {
