@@ -123,6 +123,28 @@ func TestTableChanges(t *testing.T) {
 	again("another column", 0, 1, 2)
 }
 
+// An output does not keep rows of files that the table no longer has: they may be in others.
+func TestCompactedTable(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := newChanging(t, tableSchema, nil)
+	put(t, "ids.csv", []byte("k\n1\n3\n5\n77\n"))
+	into := func(out string, more ...string) []string {
+		return append([]string{"join", "--quiet", "--ids", "ids.csv", "--on", "k", "-o", out, c.Name()}, more...)
+	}
+	do(t, into("out/")...)
+	all := smallPages(t, 1, true, 60, linesOfTable(rand.New(rand.NewPCG(3, 4)), 150, 10, 5000))
+	c.Commit(laketest.Remove(c.now[0]), laketest.Remove(c.now[1]), c.Add("both.parquet", string(all), nil))
+	_, said, code := called(t, "", into("out/")...)
+	if code != session.ExitFailed || !strings.Contains(said, "2 files that the table no longer has") || !strings.Contains(said, "--prune") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	do(t, into("out/", "--prune")...)
+	do(t, into("fresh/")...)
+	if got, want := writtenRows(t, "out/"), writtenRows(t, "fresh/"); !slices.Equal(got, want) {
+		t.Errorf("%d rows, want %d", len(got), len(want))
+	}
+}
+
 // Lists of inputs, indexes, sketches, plans and deduplication see the rows of the version.
 func TestTableFigures(t *testing.T) {
 	t.Chdir(t.TempDir())
