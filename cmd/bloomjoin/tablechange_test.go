@@ -250,3 +250,24 @@ func TestDeletedBeyondTheEnd(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
+
+// Files are left out by the type that the table says, so no column may have another.
+func TestTableTypesHold(t *testing.T) {
+	of := func(typ arrow.DataType) *laketest.Table {
+		schema := arrow.NewSchema([]arrow.Field{tableSchema.Field(0), {Name: "p", Type: typ}}, nil)
+		d := laketest.New(t, schema, nil, "p")
+		for _, p := range []string{"9", "10", "11"} {
+			d.Commit(d.Add(p+typ.Name()+".parquet", string(smallPages(t, 1, true, linesOfTable(rand.New(rand.NewPCG(1, 2)), 5, 10, 0))), nil, p))
+		}
+		return d
+	}
+	ints, texts := of(arrow.PrimitiveTypes.Int32), of(arrow.BinaryTypes.String)
+	ids := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.csv"), "k\n1\n")
+	for _, args := range [][]string{{"--hive-types", "p:string", ints.Name()}, {ints.Name(), texts.Name()}, {texts.Name(), ints.Name()}} {
+		_, said, code := called(t, "", append([]string{"join", "--quiet", "--ids", ids, "--on", "k", "--count", "--where", "p > '10'"}, args...)...)
+		if code != session.ExitFailed || !strings.Contains(said, "the type of a table's column") {
+			t.Errorf("%s: exit code %d: %s", args, code, said)
+		}
+	}
+	works(t, "", "join", "--quiet", "--ids", ids, "--on", "k", "--count", "--where", "p > '10'", "--hive-types", "p:int32", ints.Name(), ints.Name())
+}
