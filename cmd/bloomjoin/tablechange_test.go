@@ -251,6 +251,35 @@ func TestDeletedBeyondTheEnd(t *testing.T) {
 	}
 }
 
+// A table whose name is spelled in another way is the same one: its rows are read once.
+func TestTableSpelled(t *testing.T) {
+	d := newChanging(t, tableSchema, nil)
+	t.Chdir(filepath.Dir(d.Dir))
+	base := filepath.Base(d.Dir)
+	put(t, "ids.csv", []byte("k\n1\n77\n"))
+	count := []string{"join", "--quiet", "--ids", "ids.csv", "--on", "k", "--count", d.Name()}
+	for _, other := range []string{"delta:" + base, "delta:./" + base, d.Name() + "/", d.Name() + "@v1"} {
+		if n := do(t, append(count, other)...)["rows_in"]; n != float64(3*147) {
+			t.Errorf("%s beside %s: %v rows", other, d.Name(), n)
+		}
+	}
+	refused := func(want string, names ...string) {
+		t.Helper()
+		if _, said, code := called(t, "", append(count[:len(count)-1], names...)...); code != session.ExitFailed || !strings.Contains(said, want) {
+			t.Errorf("%s: exit code %d: %s, want %s", names, code, said, want)
+		}
+	}
+	clone := laketest.New(t, tableSchema, nil)
+	clone.Commit(clone.Again(filepath.Join(d.Dir, "0.parquet"), d.sizes[0], []int64{1}))
+	refused("is in two tables", d.Name(), clone.Name())
+	refused("is in two tables", clone.Name(), d.Name())
+	again := d.Again("0.parquet", d.sizes[0], []int64{1})
+	again.(map[string]any)["add"].(map[string]any)["path"] = "./%30.parquet"
+	d.Commit(again)
+	refused("is in version 1 of the table and in version 2", d.Name()+"@v1", d.Name())
+	refused("0.parquet is twice in version 2", d.Name())
+}
+
 // Files are left out by the type that the table says, so no column may have another.
 func TestTableTypesHold(t *testing.T) {
 	of := func(typ arrow.DataType) *laketest.Table {
