@@ -280,6 +280,18 @@ func TestTableSpelled(t *testing.T) {
 	refused("0.parquet is twice in version 2", d.Name())
 }
 
+// A run over a table with another name goes on with what is there, whatever rows are deleted.
+func TestTableElsewhere(t *testing.T) {
+	d := newChanging(t, tableSchema, nil)
+	t.Chdir(filepath.Dir(d.Dir))
+	put(t, "ids.csv", []byte("k\n1\n3\n77\n"))
+	into := []string{"join", "--quiet", "--ids", "ids.csv", "--on", "k", "-o", "out/"}
+	do(t, append(into, d.Name())...)
+	if report := do(t, append(into, "delta:"+filepath.Base(d.Dir))...); report["already_done"] == nil {
+		t.Errorf("by another name: %v", report)
+	}
+}
+
 // Files are left out by the type that the table says, so no column may have another.
 func TestTableTypesHold(t *testing.T) {
 	of := func(typ arrow.DataType) *laketest.Table {

@@ -319,9 +319,15 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	if f.of == nil {
 		return content, nil
 	}
+	deleted := f.of.Deleted
+	if deleted != nil { // the table has other names on other machines; the last part is a UUID
+		copied := *deleted
+		copied.Place = path.Base(copied.Place)
+		deleted = &copied
+	}
 	h := xxh3.New()
 	_, _ = h.Write(content)
-	err := json.NewEncoder(h).Encode([]any{f.of.Deleted, f.of.Table.Columns, f.of.Table.Partitions})
+	err := json.NewEncoder(h).Encode([]any{deleted, f.of.Table.Columns, f.of.Table.Partitions})
 	return sum(h), err
 }
 
