@@ -315,3 +315,17 @@ func TestDamagedVectors(t *testing.T) {
 		})
 	}
 }
+
+// A commit may be a link: without it, the version would be an older one.
+func TestLinkedCommit(t *testing.T) {
+	d := laketest.New(t, schema, nil, "day")
+	d.Commit(d.Add("a.parquet", "A", nil, nil))
+	at := filepath.Join(d.Dir, "_delta_log/00000000000000000001.json")
+	if err := os.Rename(at, filepath.Join(d.Dir, "commit")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(d.Dir, "commit"), at); err != nil {
+		t.Skip(err)
+	}
+	check(t, d.Name(), "1: a.parquet")
+}
