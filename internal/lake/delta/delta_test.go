@@ -329,3 +329,19 @@ func TestLinkedCommit(t *testing.T) {
 	}
 	check(t, d.Name(), "1: a.parquet")
 }
+
+// A checkpoint names sidecars in the table's own storage, or nothing is read.
+func TestSidecarElsewhere(t *testing.T) {
+	for path, want := range map[string]string{"http://localhost:1/s.parquet": "in another place", "s3://b/s.parquet": "in another place", "_delta_log/_sidecars/s%20.parquet": "1: a.parquet"} {
+		d := laketest.New(t, schema, nil, "day")
+		d.Commit(d.Add("a.parquet", "A", nil, nil))
+		side := row{}
+		side.Sidecar = &struct {
+			Path string `parquet:"path"`
+			Size int64  `parquet:"sizeInBytes"`
+		}{path, 1}
+		d.Put("_delta_log/00000000000000000001.checkpoint.11111111-1111-1111-1111-111111111111.parquet", checkpoint(t, append(heads(d), side)...))
+		d.Put("_delta_log/_sidecars/s .parquet", checkpoint(t, adding("a.parquet", nil)))
+		check(t, d.Name(), want)
+	}
+}
