@@ -250,6 +250,7 @@ func TestRefused(t *testing.T) {
 		"no json":  {"{", "line 1 is no action"},
 		"storage":  {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"q","pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as "q"`},
 		"z85":      {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"i","pathOrInlineDv":"~~~~~","sizeInBytes":4,"cardinality":1}}}`, "Z85"},
+		"untyped":  {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as ""`},
 		"path":     {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"%zz","size":1,"partitionValues":{}}}`, "no URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
