@@ -92,6 +92,7 @@ func TestVersions(t *testing.T) {
 	}
 	check(t, d.Name()+"@2026-11-29T09:59:59Z", "want one after the first commit")
 	check(t, d.Name()+"@2026-11-29", "a time with a zone")
+	check(t, d.Name()+"@0001-01-01T00:00:00Z", "a time with a zone") // which is not the newest
 	check(t, "delta:", "want delta:DIRECTORY, got no directory")
 	d.Put("_delta_log/00000000000000000004.json", `{"commitInfo":{"inCommitTimestamp":1900000000000}}`+"\n")
 	check(t, d.Name()+"@2030-03-17T17:46:39.999Z", "3: ")
