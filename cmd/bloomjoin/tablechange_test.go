@@ -312,3 +312,25 @@ func TestTableTypesHold(t *testing.T) {
 	}
 	works(t, "", "join", "--quiet", "--ids", ids, "--on", "k", "--count", "--where", "p > '10'", "--hive-types", "p:int32", ints.Name(), ints.Name())
 }
+
+// Names of columns differ in more than case, so a file may have another case than the table; with
+// the same one, it is that column.
+func TestTableCase(t *testing.T) {
+	fields := slices.Clone(tableSchema.Fields())
+	for i := range fields {
+		fields[i].Name = strings.ToUpper(fields[i].Name)
+	}
+	d := laketest.New(t, arrow.NewSchema(fields, nil), nil)
+	rows := linesOfTable(rand.New(rand.NewPCG(1, 2)), 50, 10, 0)
+	d.Commit(d.Add("a.parquet", string(smallPages(t, 1, true, rows)), []int64{1}))
+	ids := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.csv"), "k\n")
+	has := float64(0)
+	for i, r := range rows {
+		if i != 1 && r.K != nil {
+			has++
+		}
+	}
+	if n := do(t, "join", "--quiet", "--ids", ids, "--on", "K=k", "--type", "anti", "--where", "K IS NOT NULL", "--count", d.Name())["rows_out"]; has == 0 || n != has {
+		t.Errorf("%v rows have a key, want %v", n, has)
+	}
+}
