@@ -272,3 +272,87 @@ func TestDeletedBeyondTheEnd(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
+
+// A table whose name is spelled in another way is the same one: its rows are read once.
+func TestTableSpelled(t *testing.T) {
+	d := newChanging(t, tableSchema, nil)
+	t.Chdir(filepath.Dir(d.Dir))
+	base := filepath.Base(d.Dir)
+	put(t, "ids.csv", []byte("k\n1\n77\n"))
+	count := []string{"join", "--quiet", "--ids", "ids.csv", "--on", "k", "--count", d.Name()}
+	for _, other := range []string{"delta:" + base, "delta:./" + base, d.Name() + "/", d.Name() + "@v1"} {
+		if n := do(t, append(count, other)...)["rows_in"]; n != float64(3*147) {
+			t.Errorf("%s beside %s: %v rows", other, d.Name(), n)
+		}
+	}
+	refused := func(want string, names ...string) {
+		t.Helper()
+		if _, said, code := called(t, "", append(count[:len(count)-1], names...)...); code != session.ExitFailed || !strings.Contains(said, want) {
+			t.Errorf("%s: exit code %d: %s, want %s", names, code, said, want)
+		}
+	}
+	clone := laketest.New(t, tableSchema, nil)
+	clone.Commit(clone.Again(filepath.Join(d.Dir, "0.parquet"), d.sizes[0], []int64{1}))
+	refused("is in two tables", d.Name(), clone.Name())
+	refused("is in two tables", clone.Name(), d.Name())
+	again := d.Again("0.parquet", d.sizes[0], []int64{1})
+	again.(map[string]any)["add"].(map[string]any)["path"] = "./%30.parquet"
+	d.Commit(again)
+	refused("is in version 1 of the table and in version 2", d.Name()+"@v1", d.Name())
+	refused("0.parquet is twice in version 2", d.Name())
+}
+
+// A run over a table with another name goes on with what is there, whatever rows are deleted.
+func TestTableElsewhere(t *testing.T) {
+	d := newChanging(t, tableSchema, nil)
+	t.Chdir(filepath.Dir(d.Dir))
+	put(t, "ids.csv", []byte("k\n1\n3\n77\n"))
+	into := []string{"join", "--quiet", "--ids", "ids.csv", "--on", "k", "-o", "out/"}
+	do(t, append(into, d.Name())...)
+	if report := do(t, append(into, "delta:"+filepath.Base(d.Dir))...); report["already_done"] == nil {
+		t.Errorf("by another name: %v", report)
+	}
+}
+
+// Files are left out by the type that the table says, so no column may have another.
+func TestTableTypesHold(t *testing.T) {
+	of := func(typ arrow.DataType) *laketest.Table {
+		schema := arrow.NewSchema([]arrow.Field{tableSchema.Field(0), {Name: "p", Type: typ}}, nil)
+		d := laketest.New(t, schema, nil, "p")
+		for _, p := range []string{"9", "10", "11"} {
+			d.Commit(d.Add(p+typ.Name()+".parquet", string(smallPages(t, 1, true, linesOfTable(rand.New(rand.NewPCG(1, 2)), 5, 10, 0))), nil, p))
+		}
+		return d
+	}
+	ints, texts := of(arrow.PrimitiveTypes.Int32), of(arrow.BinaryTypes.String)
+	ids := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.csv"), "k\n1\n")
+	for _, args := range [][]string{{"--hive-types", "p:string", ints.Name()}, {ints.Name(), texts.Name()}, {texts.Name(), ints.Name()}} {
+		_, said, code := called(t, "", append([]string{"join", "--quiet", "--ids", ids, "--on", "k", "--count", "--where", "p > '10'"}, args...)...)
+		if code != session.ExitFailed || !strings.Contains(said, "the type of a table's column") {
+			t.Errorf("%s: exit code %d: %s", args, code, said)
+		}
+	}
+	works(t, "", "join", "--quiet", "--ids", ids, "--on", "k", "--count", "--where", "p > '10'", "--hive-types", "p:int32", ints.Name(), ints.Name())
+}
+
+// Names of columns differ in more than case, so a file may have another case than the table; with
+// the same one, it is that column.
+func TestTableCase(t *testing.T) {
+	fields := slices.Clone(tableSchema.Fields())
+	for i := range fields {
+		fields[i].Name = strings.ToUpper(fields[i].Name)
+	}
+	d := laketest.New(t, arrow.NewSchema(fields, nil), nil)
+	rows := linesOfTable(rand.New(rand.NewPCG(1, 2)), 50, 10, 0)
+	d.Commit(d.Add("a.parquet", string(smallPages(t, 1, true, rows)), []int64{1}))
+	ids := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.csv"), "k\n")
+	has := float64(0)
+	for i, r := range rows {
+		if i != 1 && r.K != nil {
+			has++
+		}
+	}
+	if n := do(t, "join", "--quiet", "--ids", ids, "--on", "K=k", "--type", "anti", "--where", "K IS NOT NULL", "--count", d.Name())["rows_out"]; has == 0 || n != has {
+		t.Errorf("%v rows have a key, want %v", n, has)
+	}
+}

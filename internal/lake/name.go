@@ -30,7 +30,7 @@ func ParseName(name string) (n Name, err error) {
 		n.Location = n.Location[:at[0]]
 		if which[0] == 'v' {
 			n.Version = which[1:]
-		} else if n.Time, err = time.Parse(time.RFC3339Nano, which); err != nil {
+		} else if n.Time, err = time.Parse(time.RFC3339Nano, which); err != nil || n.Time.IsZero() {
 			return n, wrong(name, "a time with a zone, as 2026-11-29T00:00:00Z", which)
 		}
 	}

@@ -3,6 +3,7 @@ package lake
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -76,11 +77,16 @@ func path(at fault.At, c *Column) string {
 
 // find returns the node of a column, nil if there is none.
 func (v *viewer) find(c *Column, nodes []*meta.Node) *meta.Node {
-	is := func(n *meta.Node) bool { return n.Name == cmp.Or(c.Stored, c.Name) }
+	name := cmp.Or(c.Stored, c.Name)
+	is := func(n *meta.Node) bool { return n.Name == name }
+	like := func(n *meta.Node) bool { return strings.EqualFold(n.Name, name) } // no two of a table are alike
 	if c.ID > 0 && v.ids {
 		is = func(n *meta.Node) bool { return n.FieldID == c.ID }
+		like = is
 	}
 	if i := slices.IndexFunc(nodes, is); i >= 0 {
+		return nodes[i]
+	} else if i = slices.IndexFunc(nodes, like); i >= 0 {
 		return nodes[i]
 	}
 	return nil

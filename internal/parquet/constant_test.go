@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
@@ -128,5 +129,23 @@ func TestConstantsShare(t *testing.T) {
 			t.Errorf("NULLs %+v", n)
 		}
 		first = f
+	}
+}
+
+// Columns of a view that the file lacks are charged as they are made: a small file may have many rows.
+func TestAbsentCharged(t *testing.T) {
+	in := manyPages(t, 10, 4<<10)
+	f, err := Open(NewPageBudget(1<<20), bytes.NewReader(in), int64(len(in)), "input")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := View{Elements: []meta.Element{{Name: "root", NumChildren: thrift.New(int32(100))}}}
+	for range 100 {
+		v.Elements = append(v.Elements, meta.Element{Name: fmt.Sprint(len(v.Leaves)), Type: thrift.New(format.Int64), RepetitionType: thrift.New(format.Optional)})
+		v.Leaves = append(v.Leaves, -1)
+	}
+	f.Metadata.RowGroups[0].NumRows = 1 << 31
+	if err := f.Adopt(&v, nil); err == nil || len(f.extra) > 24<<20 {
+		t.Errorf("%d bytes, error %v", len(f.extra), err)
 	}
 }

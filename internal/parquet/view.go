@@ -84,8 +84,12 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 			}
 			f.absent[i] = true
 			if next == len(made) {
+				before := len(f.extra)
 				c, err := f.constantChunk(&buf, &f.Leaves[i], nil, rg.NumRows)
 				if err != nil {
+					return err
+				}
+				if err := f.charge(at, int64(len(f.extra)-before)); err != nil {
 					return err
 				}
 				made = append(made, c)
@@ -97,7 +101,7 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 		rg.SortingColumns = nil
 	}
 	f.extra = slices.Clip(f.extra)
-	return f.charge(at, int64(len(f.extra)))
+	return nil
 }
 
 // Keep charges memory that is kept as long as the file.

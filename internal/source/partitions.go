@@ -63,7 +63,15 @@ func (o *Opening) layout(ctx context.Context, names []string, lists [][]Entry) (
 	if err != nil {
 		return nil, fmt.Errorf("OpenOptions.HiveTypes: %w", err)
 	}
-	given = append(ofTables(lists), given...)
+	tables := ofTables(lists)
+	for _, c := range append(slices.Clone(tables), given...) { // files are left out by the type of their table
+		other := func(t hive.Column) bool { return t.Name == c.Name && !arrow.TypeEqual(t.Type, c.Type) }
+		if i := slices.IndexFunc(tables, other); i >= 0 {
+			return nil, faults.Mismatch(fault.At{Column: c.Name}, "the type of a table's column", keys.TypeName(tables[i].Type), keys.TypeName(c.Type)).
+				WithHint("leave it out of {HiveTypes}, and read tables with other types one by one")
+		}
+	}
+	given = append(tables, given...)
 	var files []hive.File // one of consecutive ones with the same columns
 	for i, name := range names {
 		if name == "-" {

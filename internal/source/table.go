@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -49,6 +50,9 @@ type TableVersion struct {
 	*lake.Table
 	Hive  []hive.Column // the columns of partitions
 	views sync.Map      // *parquet.View, by the root of the stored schema
+
+	real sync.Once
+	at   string // Location, without links
 
 	excluded int // files that the condition has excluded
 
@@ -284,13 +288,30 @@ func ofTables(lists [][]Entry) (columns []hive.Column) {
 	return columns
 }
 
+// place returns where a file is, whichever name the table has.
+func (t *TableVersion) place(src storage.Source, name string) string {
+	t.real.Do(func() { t.at = objects.Resolve(src, t.Location) })
+	if below, ok := strings.CutPrefix(name, t.Location); ok {
+		return path.Join(t.at, below)
+	}
+	return path.Clean(name)
+}
+
 // listedAgain is again for a file of a table.
 func (s *sightings) listedAgain(e *Entry) (bool, error) {
-	was, err := s.before(e, "table "+e.Name)
-	if was != nil && err == nil && (was.Of == nil || was.Of.Table.Version != e.Of.Table.Version) {
-		return false, fmt.Errorf("%s is named twice, as it is in version %s of the table and otherwise (name one version)", e.Name, e.Of.Table.Version)
+	was, err := s.before(e, "table "+e.Of.Table.place(s.options.Store, e.Name))
+	if was == nil || err != nil {
+		return false, err
 	}
-	return s.count(was, e), err
+	switch t, of := was.Of.Table, e.Of.Table; {
+	case t == of:
+		return false, faults.Corrupt(fault.At{File: of.Location}, "%s is twice in version %s of the table", e.Name, of.Version)
+	case t.place(s.options.Store, t.Location) != of.place(s.options.Store, of.Location):
+		return false, fmt.Errorf("%s is in two tables, %s and %s (name one of them)", e.Name, t.Location, of.Location)
+	case t.Version != of.Version:
+		return false, fmt.Errorf("%s is in version %s of the table and in version %s (name one version)", e.Name, t.Version, of.Version)
+	}
+	return s.count(was, e), nil
 }
 
 // digestTable adds what the table says of the file to a digest of its content: which rows are
@@ -299,13 +320,14 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	if f.of == nil {
 		return content, nil
 	}
+	deleted := f.of.Deleted
+	if deleted != nil { // the table has other names on other machines; the last part is a UUID
+		copied := *deleted
+		copied.Place = path.Base(copied.Place)
+		deleted = &copied
+	}
 	h := xxh3.New()
 	_, _ = h.Write(content)
-	var deleted lake.Deleted
-	if f.of.Deleted != nil {
-		deleted = *f.of.Deleted
-		deleted.Place = strings.TrimPrefix(deleted.Place, f.of.Table.Location) // wherever the table is mounted
-	}
 	err := json.NewEncoder(h).Encode([]any{deleted, f.of.Table.Columns, f.of.Table.Partitions})
 	return sum(h), err
 }

@@ -92,6 +92,7 @@ func TestVersions(t *testing.T) {
 	}
 	check(t, d.Name()+"@2026-11-29T09:59:59Z", "want one after the first commit")
 	check(t, d.Name()+"@2026-11-29", "a time with a zone")
+	check(t, d.Name()+"@0001-01-01T00:00:00Z", "a time with a zone") // which is not the newest
 	check(t, "delta:", "want delta:DIRECTORY, got no directory")
 	d.Put("_delta_log/00000000000000000004.json", `{"commitInfo":{"inCommitTimestamp":1900000000000}}`+"\n")
 	check(t, d.Name()+"@2030-03-17T17:46:39.999Z", "3: ")
@@ -261,6 +262,7 @@ func TestRefused(t *testing.T) {
 		"no json":  {"{", "line 1 is no action"},
 		"storage":  {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"q","pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as "q"`},
 		"z85":      {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"storageType":"i","pathOrInlineDv":"~~~~~","sizeInBytes":4,"cardinality":1}}}`, "Z85"},
+		"untyped":  {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"p","size":1,"partitionValues":{},"deletionVector":{"pathOrInlineDv":"x","sizeInBytes":9,"cardinality":1}}}`, `stored as ""`},
 		"path":     {protocol("") + "\n" + meta(field, "") + "\n" + `{"add":{"path":"%zz","size":1,"partitionValues":{}}}`, "no URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -324,5 +326,35 @@ func TestDamagedVectors(t *testing.T) {
 			})
 			check(t, d.Name(), c.want)
 		})
+	}
+}
+
+// A commit may be a link: without it, the version would be an older one.
+func TestLinkedCommit(t *testing.T) {
+	d := laketest.New(t, schema, nil, "day")
+	d.Commit(d.Add("a.parquet", "A", nil, nil))
+	at := filepath.Join(d.Dir, "_delta_log/00000000000000000001.json")
+	if err := os.Rename(at, filepath.Join(d.Dir, "commit")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(d.Dir, "commit"), at); err != nil {
+		t.Skip(err)
+	}
+	check(t, d.Name(), "1: a.parquet")
+}
+
+// A checkpoint names sidecars in the table's own storage, or nothing is read.
+func TestSidecarElsewhere(t *testing.T) {
+	for path, want := range map[string]string{"http://localhost:1/s.parquet": "in another place", "s3://b/s.parquet": "in another place", "_delta_log/_sidecars/s%20.parquet": "1: a.parquet"} {
+		d := laketest.New(t, schema, nil, "day")
+		d.Commit(d.Add("a.parquet", "A", nil, nil))
+		side := row{}
+		side.Sidecar = &struct {
+			Path string `parquet:"path"`
+			Size int64  `parquet:"sizeInBytes"`
+		}{path, 1}
+		d.Put("_delta_log/00000000000000000001.checkpoint.11111111-1111-1111-1111-111111111111.parquet", checkpoint(t, append(heads(d), side)...))
+		d.Put("_delta_log/_sidecars/s .parquet", checkpoint(t, adding("a.parquet", nil)))
+		check(t, d.Name(), want)
 	}
 }

@@ -37,7 +37,12 @@ var (
 func list(ctx context.Context, src storage.Source, dir string) (*listed, error) {
 	l := &listed{map[int64]storage.Object{}, map[int64]map[string][]storage.Object{}}
 	prefix := dir + logDir
-	err := objects.Walk(ctx, src, prefix, nil, func(o storage.Object) error {
+	err := objects.Walk(ctx, src, prefix, nil, func(o storage.Object) (err error) {
+		if o.Type&fs.ModeSymlink != 0 { // a version that is left out would be an older one
+			if o, err = src.Stat(ctx, o.Name); err != nil {
+				return err
+			}
+		}
 		if o.Type == 0 {
 			l.add(o, objects.Slashes(o.Name)[len(prefix):])
 		}

@@ -95,7 +95,9 @@ func (s *Snapshot) replay(ctx context.Context, log []storage.Object) error {
 			return err
 		}
 		for _, actions := range read {
-			s.apply(actions)
+			if err := s.apply(actions); err != nil {
+				return err
+			}
 		}
 		log = log[n:]
 	}
@@ -104,7 +106,7 @@ func (s *Snapshot) replay(ctx context.Context, log []storage.Object) error {
 
 // apply applies the actions of one object. They have no order: removes come first, so that a file that
 // gets another vector stays.
-func (s *Snapshot) apply(actions []*action) {
+func (s *Snapshot) apply(actions []*action) (err error) {
 	for _, a := range actions {
 		switch {
 		case a.Protocol != nil:
@@ -117,6 +119,8 @@ func (s *Snapshot) apply(actions []*action) {
 			o := storage.Object{Name: a.Sidecar.Path, Size: max(a.Sidecar.Size, 0)}
 			if !strings.Contains(o.Name, "/") {
 				o.Name = s.dir + logDir + "_sidecars/" + o.Name
+			} else if o.Name, err = s.place(o.Name); err != nil {
+				return err
 			}
 			s.sidecars = append(s.sidecars, o)
 		}
@@ -127,6 +131,7 @@ func (s *Snapshot) apply(actions []*action) {
 			s.adds[key{a.Add.Path, a.Add.Vector.id()}] = a.Add
 		}
 	}
+	return nil
 }
 
 // shared returns values of partitions that files share if they are equal: there may be a million.

@@ -23,7 +23,7 @@ const (
 
 // deleted returns the reference to a file's deleted rows, nil if there are none.
 func (s *Snapshot) deleted(v *vector) (*lake.Deleted, error) {
-	if v.id() == "" {
+	if v == nil || *v == (vector{}) {
 		return nil, nil
 	}
 	d := &lake.Deleted{Size: int64(v.Size), Count: v.Count, Offset: 1}
