@@ -320,7 +320,7 @@ func TestTableTypesHold(t *testing.T) {
 		schema := arrow.NewSchema([]arrow.Field{tableSchema.Field(0), {Name: "p", Type: typ}}, nil)
 		d := laketest.New(t, schema, nil, "p")
 		for _, p := range []string{"9", "10", "11"} {
-			d.Commit(d.Add(p+typ.Name()+".parquet", string(smallPages(t, 1, true, linesOfTable(rand.New(rand.NewPCG(1, 2)), 5, 10, 0))), nil, p))
+			d.Commit(d.Add(p+typ.Name()+".parquet", string(smallPages(t, 1, true, 60, linesOfTable(rand.New(rand.NewPCG(1, 2)), 5, 10, 0))), nil, p))
 		}
 		return d
 	}
@@ -344,7 +344,7 @@ func TestTableCase(t *testing.T) {
 	}
 	d := laketest.New(t, arrow.NewSchema(fields, nil), nil)
 	rows := linesOfTable(rand.New(rand.NewPCG(1, 2)), 50, 10, 0)
-	d.Commit(d.Add("a.parquet", string(smallPages(t, 1, true, rows)), []int64{1}))
+	d.Commit(d.Add("a.parquet", string(smallPages(t, 1, true, 60, rows)), []int64{1}))
 	ids := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.csv"), "k\n")
 	has := float64(0)
 	for i, r := range rows {
