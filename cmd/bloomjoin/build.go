@@ -11,7 +11,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -66,40 +65,43 @@ func (c *cli) buildCmd() *cobra.Command {
 			return c.build(cmd, &o, args)
 		},
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.ids.Add(f, "strings")
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as a,b or user.id; COL::TYPE casts")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
-		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
-		f.StringVar(&o.kind, "kind", "auto", "`KIND` auto, bloom, exact or counting")
-		f.BoolVar(&o.multiset, "multiset", false, "count every addition of a key (counting filters)")
-		f.StringVar(&o.from, "from", "", "`FILTER` counting filter to convert, in place of IDs")
-		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
-		f.Var(&o.expect, "expect", "`N` upper bound on keys; required for text with --shard")
-		f.Var(&o.capacity, "capacity", "`N` leave room for N keys")
-		addAgainst(f, &o.against)
-		f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` store the smallest and largest key: on, off or auto")
-		f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
-		f.Lookup("no-key-range").Hidden = true
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; with --shard also a directory/")
-		c.AddForce(f)
-		f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
-		f.BoolVar(&o.dryRun, "dry-run", false, "print the filter's size, without reading the IDs")
-	})
-	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	o.ids.Add(f, "strings")
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as a,b or user.id; COL::TYPE casts")
+	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+	o.keys.Add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
+	f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
+	f.StringVar(&o.kind, "kind", "auto", "`KIND` auto, bloom, exact or counting")
+	f.BoolVar(&o.multiset, "multiset", false, "count every addition of a key (counting filters)")
+	f.StringVar(&o.from, "from", "", "`FILTER` counting filter to convert, in place of IDs")
+	f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
+	f.Var(&o.expect, "expect", "`N` upper bound on keys; required for text with --shard")
+	f.Var(&o.capacity, "capacity", "`N` leave room for N keys")
+	addAgainst(f, &o.against)
+	f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` store the smallest and largest key: on, off or auto")
+	f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
+	f.Lookup("no-key-range").Hidden = true
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; with --shard also a directory/")
+	c.AddForce(f)
+	f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the filter's size, without reading the IDs")
+	flags.Group(f, flags.GroupOutput)
+
+	f.BoolVar(&o.strict, "strict", false, flags.StrictHelp)
+	flags.Group(f, flags.GroupChecks)
+
+	f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp)
+	flags.Group(f, flags.GroupMemory)
 	flags.Exclusive(cmd, "expect", "capacity")
 	flags.Exclusive(cmd, "key-range", "no-key-range")
 	flags.Exclusive(cmd, "fpr", "max-size")

@@ -49,23 +49,24 @@ func (c *cli) inputsCmd() *cobra.Command {
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.inputs(cmd, &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		o.inputs.AddLog(f)
-		f.BoolVar(&o.text, "text", false, "list text files, too")
-		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
-		flags.AddEncoding(f, &o.encoding)
-		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named")
-		f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
-	})
-	flags.Group(all, flags.GroupKeys, o.index.add)
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
-		c.AddForce(f)
-		o.inputs.AddOutput(f)
-	})
+	f := cmd.Flags()
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	o.inputs.AddLog(f)
+	f.BoolVar(&o.text, "text", false, "list text files, too")
+	f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
+	flags.AddEncoding(f, &o.encoding)
+	f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named")
+	f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
+	flags.Group(f, flags.GroupInput)
+
+	o.index.add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
+	c.AddForce(f)
+	o.inputs.AddOutput(f)
+	flags.Group(f, flags.GroupOutput)
 	of := c.common()
 	of["index"] = flags.ListOf(c.ofLogs)
 	c.Complete(cmd, of)

@@ -59,30 +59,35 @@ func (c *cli) joinCmd() *cobra.Command {
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.addInput(f)
-		o.inputs.AddLog(f)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		o.addKeys(f)
-		o.layout.AddMissingKey(f)
-	})
-	flags.Group(all, flags.GroupJoin, o.addJoin)
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
-		o.head.Add(cmd, f)
-		c.AddForce(f)
-		o.layout.Add(f)
-		f.Lookup("columns").Usage = columnsHelp
-		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` suffix of ID columns whose name the log has, too")
-		o.inputs.AddOutput(f)
-		o.dir.Add(f)
-		f.StringVar(&o.format, "format", "", flags.FormatHelp)
-	})
-	flags.Group(all, flags.GroupChecks, o.require.Add)
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	o.addInput(f)
+	o.inputs.AddLog(f)
+	flags.Group(f, flags.GroupInput)
+
+	o.addKeys(f)
+	o.layout.AddMissingKey(f)
+	flags.Group(f, flags.GroupKeys)
+
+	o.addJoin(f)
+	flags.Group(f, flags.GroupJoin)
+
+	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
+	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	o.head.Add(cmd, f)
+	c.AddForce(f)
+	o.layout.Add(f)
+	f.Lookup("columns").Usage = columnsHelp
+	f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` suffix of ID columns whose name the log has, too")
+	o.inputs.AddOutput(f)
+	o.dir.Add(f)
+	f.StringVar(&o.format, "format", "", flags.FormatHelp)
+	flags.Group(f, flags.GroupOutput)
+
+	o.require.Add(f)
+	flags.Group(f, flags.GroupChecks)
+
+	f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp)
+	flags.Group(f, flags.GroupMemory)
 	c.completeJoin(cmd, &o)
 	return cmd
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -40,20 +39,23 @@ func (c *cli) planCmd() *cobra.Command {
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, o.addInput)
-	flags.Group(all, flags.GroupKeys, o.addKeys)
-	flags.Group(all, flags.GroupJoin, func(f *pflag.FlagSet) {
-		o.addJoin(f)
-		f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
-		o.layout.AddInt96(f)
-	})
-	flags.Group(all, flags.GroupPlan, func(f *pflag.FlagSet) {
-		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 500MB/s")
-		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast it joins that")
-		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
-		f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
-	})
+	f := cmd.Flags()
+	o.addInput(f)
+	flags.Group(f, flags.GroupInput)
+
+	o.addKeys(f)
+	flags.Group(f, flags.GroupKeys)
+
+	o.addJoin(f)
+	f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
+	o.layout.AddInt96(f)
+	flags.Group(f, flags.GroupJoin)
+
+	f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 500MB/s")
+	f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast it joins that")
+	f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
+	f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
+	flags.Group(f, flags.GroupPlan)
 	c.completePlan(cmd, &o)
 	return cmd
 }

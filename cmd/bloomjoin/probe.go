@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -60,21 +59,20 @@ func (c *cli) probeCmd() *cobra.Command {
 		Args:        oneInput,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.probe(cmd.Context(), &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
-		flags.AddDelimiter(f, &o.delimiter)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, in place of the row")
-		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, surely not in the ID set")
-	})
+	f := cmd.Flags()
+	f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+	f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
+	flags.AddDelimiter(f, &o.delimiter)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+	o.keys.Add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.BoolVar(&o.mask, "mask", false, "write whether each row passes, in place of the row")
+	f.BoolVar(&o.invert, "invert", false, "pass on the other rows, surely not in the ID set")
+	flags.Group(f, flags.GroupOutput)
 	flags.Exclusive(cmd, "mask", "invert")
 	of := c.common()
 	of["format"] = flags.Choices(probeFormats...)

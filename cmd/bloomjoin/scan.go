@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
@@ -51,37 +50,36 @@ func (c *cli) scanCmd() *cobra.Command {
 		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		o.inputs.AddLog(f)
-		o.where.Add(f)
-		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-		o.layout.AddMissingKey(f)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
-		f.BoolVar(&o.all, "all", false, "keep rows that pass all filters (the default)")
-		f.BoolVar(&o.any, "any", false, "keep rows that pass any filter")
-		f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; repeatable")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
-		o.head.Add(cmd, f)
-		c.AddForce(f)
-		o.layout.Add(f)
-		o.inputs.AddOutput(f)
-		f.StringVar(&o.format, "format", "", flags.FormatHelp)
-		o.dir.Add(f)
-	})
+	f := cmd.Flags()
+	f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	o.inputs.AddLog(f)
+	o.where.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+	o.keys.Add(f)
+	o.layout.AddMissingKey(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
+	f.BoolVar(&o.all, "all", false, "keep rows that pass all filters (the default)")
+	f.BoolVar(&o.any, "any", false, "keep rows that pass any filter")
+	f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; repeatable")
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
+	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	o.head.Add(cmd, f)
+	c.AddForce(f)
+	o.layout.Add(f)
+	o.inputs.AddOutput(f)
+	f.StringVar(&o.format, "format", "", flags.FormatHelp)
+	o.dir.Add(f)
+	flags.Group(f, flags.GroupOutput)
 	flags.Exclusive(cmd, "all", "any")
 	c.completeScan(cmd, &o)
 	return cmd

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -44,26 +43,25 @@ func (c *cli) sketchCmd() *cobra.Command {
 		Args:        o.inputs.Arguments("INPUTS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketch(cmd, &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
-		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up (default: 1 a row)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` error of estimates, as a share of the total")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of a larger error")
-		f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the sketch to write; with --shard also a directory/")
-		c.AddForce(f)
-	})
+	f := cmd.Flags()
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
+	f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up (default: 1 a row)")
+	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+	flags.Group(f, flags.GroupKeys)
+
+	f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` error of estimates, as a share of the total")
+	f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of a larger error")
+	f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the sketch to write; with --shard also a directory/")
+	c.AddForce(f)
+	flags.Group(f, flags.GroupOutput)
 	cmd.AddCommand(c.sketchQueryCmd())
 	of := c.common()
 	of["key"] = flags.ListOf(c.ofLogs)

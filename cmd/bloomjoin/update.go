@@ -44,22 +44,23 @@ func (c *cli) updateCmd() *cobra.Command {
 		Args:        flags.SomeArguments("FILTER"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.update(cmd, &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
-		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
-		flags.AddRaw(f)
-		o.ids.Add(f, "the filter's")
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; FILTER stays as it is")
-		c.AddForce(f)
-	})
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
+	f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
+	f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
+	flags.AddRaw(f)
+	o.ids.Add(f, "the filter's")
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+	flags.Group(f, flags.GroupKeys)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; FILTER stays as it is")
+	c.AddForce(f)
+	flags.Group(f, flags.GroupOutput)
+
+	f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp)
+	flags.Group(f, flags.GroupMemory)
 	of := c.common()
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, _ []string) []string {
 		return c.columns(cmd, slices.Concat(o.add, o.remove), source.Opening{OpenOptions: source.OpenOptions{Text: true}})
