@@ -400,10 +400,7 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 
 // agree compares the classes of an input's keys with those of the inputs before it.
 func (r *dedupRun) agree(enc *dedups.Encoder, file string) error {
-	var classes []string
-	for _, c := range enc.Classes() {
-		classes = append(classes, string(c))
-	}
+	classes := keys.NamesOf(enc.Classes())
 	if len(r.classes) == 0 {
 		r.classes = classes
 	}

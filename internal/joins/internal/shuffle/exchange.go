@@ -161,7 +161,7 @@ func (x *exchanger) bucket(ctx context.Context, log, ids *entryStream, level int
 			hi := min(lo+probedAtOnce, len(b.pairs))
 			x.table.warm(b, lo, hi)
 			for i := lo; i < hi; i++ {
-				if ok, _ := x.table.add(b, i); !ok {
+				if !x.table.add(b, i) {
 					return errFull
 				}
 			}
@@ -235,7 +235,7 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 		x.table.resetForSets(x.s.pieces())
 		err = x.reader.each(ctx, from, func(b *entryBatch) error {
 			for i := range b.pairs {
-				if ok, _ := x.table.add(b, i); ok {
+				if x.table.add(b, i) {
 					continue
 				}
 				if err := w.put(0, b, i, b.tag(i)); err != nil {
