@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,18 +33,18 @@ import (
 )
 
 type dedupFlags struct {
-	key, time, unit, normalize, format, late string
-	delimiter                                string
-	by                                       byte // of it
-	out, state, tempDir                      string
-	window, jump, checkpoint                 time.Duration
-	slots                                    int
-	expect                                   flags.Count
-	rate, fpr                                float64
-	exact, approximate                       bool
-	keys                                     flags.Keys
-	layout                                   flags.Layout // its defaults
-	inputs                                   flags.Inputs // likewise
+	key, time, unit, format, late string
+	delimiter                     string
+	by                            byte // of it
+	out, state, tempDir           string
+	window, jump, checkpoint      time.Duration
+	slots                         int
+	expect                        flags.Count
+	rate, fpr                     float64
+	exact, approximate            bool
+	keys                          flags.Keys
+	layout                        flags.Layout // its defaults
+	inputs                        flags.Inputs // likewise
 }
 
 // timeUnits are the values of --time-unit.
@@ -70,7 +71,6 @@ func (c *cli) dedupCmd() *cobra.Command {
 	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
 	f.StringVar(&o.time, "time", "", "`COLUMN` time of the rows")
 	f.StringVar(&o.unit, "time-unit", "", "`UNIT` unit of integer times, since 1970: s, ms, us or ns")
-	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	o.keys.Add(f)
 	flags.Group(f, flags.GroupKeys)
 
@@ -91,8 +91,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	c.AddForce(f)
 	flags.Group(f, flags.GroupOutput)
 
-	f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp)
-	flags.Group(f, flags.GroupMemory)
+	flags.AddTempDir(f, &o.tempDir)
 	flags.Exclusive(cmd, "expect", "rate")
 	flags.Exclusive(cmd, "exact", "state")
 	flags.Exclusive(cmd, "exact", "approximate")
@@ -154,13 +153,7 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	r.of.Options.IgnoreCase, r.of.Options.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
-	if err := o.keys.Check(r.of.Key, r.of.Time); err != nil {
-		return err
-	}
-	if err := flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)); err != nil {
-		return err
-	}
-	if err := r.checkOutput(cmd, args); err != nil {
+	if err := cmp.Or(o.keys.Check(r.of.Key, r.of.Time), flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)), r.checkOutput(cmd, args)); err != nil {
 		return err
 	}
 	if r.stream && !piped {
@@ -228,8 +221,8 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 	if of.Key, err = keys.ParseColumns(o.key); err != nil {
 		return flags.Usagef("--key: %w", err)
 	}
-	if of.Options.Rule, err = keys.ParseRule(o.normalize); err != nil {
-		return flags.Usagef("--normalize %w", err)
+	if of.Options.Rule, err = flags.Rule(o.keys.Normalize); err != nil {
+		return err
 	}
 	if o.time == "" {
 		if cmd.Flags().Changed("time") {
@@ -349,7 +342,7 @@ func (r *dedupRun) options() string {
 	if o.time != "" {
 		list = append(list, "time "+keys.ColumnsString(r.of.Time), fmt.Sprintf("window %s", o.window), fmt.Sprintf("slots %d", o.slots), "late "+o.late)
 	}
-	normalize := strings.TrimSuffix(o.normalize, ",ascii-only") // as states of earlier versions have it
+	normalize := strings.TrimSuffix(o.keys.Normalize, ",ascii-only") // as states of earlier versions have it
 	if rule := r.of.Options.Rule; rule&keys.Unicode != 0 {
 		normalize = rule.Stored()
 	}

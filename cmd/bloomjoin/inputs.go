@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -96,10 +96,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	if err := o.index.check(cmd, o.text); err != nil {
-		return err
-	}
-	if err := c.SpareList(o.out, &o.inputs); err != nil {
+	if err := cmp.Or(o.index.check(cmd, o.text), c.SpareList(o.out, &o.inputs)); err != nil {
 		return err
 	}
 	names, list, err := c.FilesFrom(cmd, &o.inputs, args)
@@ -124,7 +121,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 		return err
 	}
 	defer faults.Join(&err, found.Close)
-	if err := o.inputs.CheckTypes(hiveNames(found.Hive()), found.Len()); err != nil {
+	if err := o.inputs.CheckTypes(fieldNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
 	rep := inputsReport{Inputs: found.Len(), Rows: found.Rows()}
@@ -193,13 +190,6 @@ func (c *cli) earlier(ctx context.Context, name string) (*inputs.List, error) {
 		return new(inputs.List), nil
 	}
 	return old, err
-}
-
-func hiveNames(columns []arrow.Field) (names []string) {
-	for _, c := range columns {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // since adds what an update has found.
@@ -273,8 +263,8 @@ func (o *indexFlags) check(cmd *cobra.Command, text bool) error {
 	if !(o.fpr > 0 && o.fpr < 1) { // true for NaN, too
 		return flags.Usagef("--index-fpr %v: want more than 0 and less than 1, as 0.01", o.fpr)
 	}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return flags.Usagef("--normalize %w", err)
+	if _, err := flags.Rule(o.normalize); err != nil {
+		return err
 	}
 	if text {
 		return flags.Usagef("--index %s: unsupported with --text (an index is of Parquet and Arrow files)", o.key)

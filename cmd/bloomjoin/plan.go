@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -17,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -56,7 +58,7 @@ func (c *cli) planCmd() *cobra.Command {
 	f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
 	f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
 	flags.Group(f, flags.GroupPlan)
-	c.completePlan(cmd, &o)
+	c.completeJoin(cmd, &o.joinFlags)
 	return cmd
 }
 
@@ -86,7 +88,8 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	}
 	o.estimates, o.layout.MissingKey = true, "error"
 	r.layout = &o.layout
-	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
+	var open source.Opening
+	opts, err := c.joinOptions(ctx, &o.joinFlags, &open, new(output.Destination))
 	if err != nil {
 		return err
 	}
@@ -99,10 +102,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return flags.Usagef("--scan-speed: %w", err)
 	}
 	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
-	if err := o.inputs.Fill(&openLogs); err != nil {
-		return err
-	}
-	if err := o.where.Fill(&openLogs, &o.keys); err != nil {
+	if err := cmp.Or(o.inputs.Fill(&openLogs), o.where.Fill(&openLogs, &o.keys)); err != nil {
 		return err
 	}
 	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {

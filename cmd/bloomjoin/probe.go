@@ -29,10 +29,10 @@ import (
 )
 
 type probeFlags struct {
-	filter, key, normalize, format, delimiter string
-	by                                        byte
-	mask, invert                              bool
-	keys                                      flags.Keys
+	filter, key, format, delimiter string
+	by                             byte
+	mask, invert                   bool
+	keys                           flags.Keys
 }
 
 // Values of --format of probe.
@@ -66,7 +66,6 @@ func (c *cli) probeCmd() *cobra.Command {
 	flags.Group(f, flags.GroupInput)
 
 	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	o.keys.Add(f)
 	flags.Group(f, flags.GroupKeys)
 
@@ -101,9 +100,6 @@ func (o *probeFlags) check() error {
 		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
 			return err
 		}
-	}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return flags.Usagef("--normalize %w", err)
 	}
 	var columns []keys.Column
 	if o.key != "" {
@@ -299,7 +295,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
 	m := dataset.Match{Filter: (*codec.Filter)(p.filter), Key: o.key, IgnoreCase: o.keys.IgnoreCase, NullMisfits: o.keys.NullMisfits()}
-	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}}); err != nil {
+	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.keys.Normalize}}); err != nil {
 		return err
 	}
 	if o.key != "" {

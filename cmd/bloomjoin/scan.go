@@ -26,15 +26,15 @@ import (
 )
 
 type scanFlags struct {
-	filter, key, normalize, shard, format, out string
-	match, noMatch                             []string
-	all, any, count                            bool
-	keys                                       flags.Keys
-	layout                                     flags.Layout
-	inputs                                     flags.Inputs
-	where                                      flags.Where
-	dir                                        flags.Directory
-	head                                       look.Head
+	filter, key, shard, format, out string
+	match, noMatch                  []string
+	all, any, count                 bool
+	keys                            flags.Keys
+	layout                          flags.Layout
+	inputs                          flags.Inputs
+	where                           flags.Where
+	dir                             flags.Directory
+	head                            look.Head
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -60,7 +60,6 @@ func (c *cli) scanCmd() *cobra.Command {
 	flags.Group(f, flags.GroupInput)
 
 	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	o.keys.Add(f)
 	o.layout.AddMissingKey(f)
 	flags.Group(f, flags.GroupKeys)
@@ -81,7 +80,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	o.dir.Add(f)
 	flags.Group(f, flags.GroupOutput)
 	flags.Exclusive(cmd, "all", "any")
-	c.completeScan(cmd, &o)
+	c.completeScan(cmd)
 	return cmd
 }
 
@@ -254,17 +253,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 // opened.
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
 	r.layout, r.count, r.head = &o.layout, o.count, &o.head
-	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return open, flags.Usagef("--normalize %w", err)
-	}
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.keys.Normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
 	if r.shard, err = r.ShardOf(o.shard); err != nil {
 		return open, err
 	}
-	if err := flags.CheckCount(cmd, o.count); err != nil {
-		return open, err
-	}
-	if err := o.head.Check(cmd, o.out); err != nil {
+	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out)); err != nil {
 		return open, err
 	}
 	if r.writes() {
@@ -281,10 +274,7 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	if r.keep.Columns, err = flags.ColumnNames(o.layout.Columns); err != nil {
 		return open, err
 	}
-	if err := o.layout.Check(&r.keep, &r.out); err != nil {
-		return open, err
-	}
-	if err := o.where.Fill(&open, &o.keys); err != nil {
+	if err := cmp.Or(o.layout.Check(&r.keep, &r.out), o.where.Fill(&open, &o.keys)); err != nil {
 		return open, err
 	}
 	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
@@ -360,16 +350,20 @@ func (c *cli) sayPaths(paths []session.ReadPath) {
 	}
 }
 
+// into names the output, if there is one.
+func into(out string) string {
+	if out == "" {
+		return ""
+	}
+	return " into " + out
+}
+
 // sayScan prints a summary of a scan.
 func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if c.Verbose {
 		c.sayPaths(r.Path)
 	}
-	to := ""
-	if o.out != "" {
-		to = " into " + o.out
-	}
 	c.Say("%s of %s %s (%s)%s: %s read, %s written, in %.2f s",
-		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
+		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.SayWarnings(r.Warnings)
 }

@@ -69,7 +69,8 @@ func (c *cli) dryBuild(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	c.Planned = true
-	opts, open, err := c.buildOptions(o, args)
+	var open source.Opening
+	opts, err := c.buildOptions(o, args, &open)
 	if err != nil {
 		return err
 	}

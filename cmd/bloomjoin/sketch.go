@@ -86,8 +86,8 @@ func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err erro
 		return spec, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
 	}
 	open.Nested = append(open.Nested, keys.NestedPaths(weight)...)
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return spec, open, flags.Usagef("--normalize %w", err)
+	if _, err := flags.Rule(o.normalize); err != nil {
+		return spec, open, err
 	}
 	if o.epsilon == 0 || o.delta == 0 { // which stand for the defaults below
 		return spec, open, flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)

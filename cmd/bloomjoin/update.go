@@ -59,8 +59,7 @@ func (c *cli) updateCmd() *cobra.Command {
 	c.AddForce(f)
 	flags.Group(f, flags.GroupOutput)
 
-	f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp)
-	flags.Group(f, flags.GroupMemory)
+	flags.AddTempDir(f, &o.tempDir)
 	of := c.common()
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, _ []string) []string {
 		return c.columns(cmd, slices.Concat(o.add, o.remove), source.Opening{OpenOptions: source.OpenOptions{Text: true}})

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -112,10 +113,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		} else if c.verb == "probe" || c.verb == "dedup" {
 			c.dataTo = "-"
 		}
-		if err := flags.CheckExclusive(cmd); err != nil {
-			return err
-		}
-		if err := c.checkCommon(); err != nil {
+		if err := cmp.Or(flags.CheckExclusive(cmd), c.checkCommon()); err != nil {
 			return err
 		}
 		shard, _ := cmd.Flags().GetString("shard")
@@ -141,10 +139,7 @@ func (c *Session) checkCommon() error {
 	if c.quiet && c.Verbose {
 		return flags.Usagef("--quiet and --verbose exclude each other: give one of them")
 	}
-	if err := flags.OneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
-		return err
-	}
-	if err := flags.OneOf("log-format", c.logFormat, logText, logJSON); err != nil {
+	if err := cmp.Or(flags.OneOf("progress", c.progressMode, "auto", "lines", "none"), flags.OneOf("log-format", c.logFormat, logText, logJSON)); err != nil {
 		return err
 	}
 	if c.progressEvery < minProgress {
