@@ -60,7 +60,7 @@ func (c *cli) dedupCmd() *cobra.Command {
   bloomjoin dedup --key id -o unique.parquet clicks/
   bloomjoin dedup --key id -o unique.csv.gz clicks.csv`,
 		Annotations: flags.Help("dedup", "key", "time window expect rate fpr late format output state force"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.dedup(cmd, &o, args) },
+		RunE:        withFlags(c.dedup, &o),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")

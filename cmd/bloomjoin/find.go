@@ -46,7 +46,7 @@ func (c *cli) findCmd() *cobra.Command {
   bloomjoin find --key 12345 inputs.jsonl | bloomjoin inspect --files-from -`,
 		Annotations: flags.Help("find"),
 		Args:        flags.SomeArguments("INPUTS.jsonl"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.find(cmd, &o, args) },
+		RunE:        withFlags(c.find, &o),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.keys, "key", nil, "`VALUE` key to find; several columns as CSV; repeatable")

@@ -47,7 +47,7 @@ func (c *cli) inputsCmd() *cobra.Command {
   bloomjoin inputs --index user_id -o inputs.jsonl logs/`,
 		Annotations: flags.Help("inputs", "output", "update index index-fpr files-from include exclude text allow-empty force"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.inputs(cmd, &o, args) },
+		RunE:        withFlags(c.inputs, &o),
 	}
 	f := cmd.Flags()
 	o.inputs.AddFrom(f)

@@ -58,7 +58,7 @@ func (c *cli) joinCmd() *cobra.Command {
   bloomjoin join --ids users.parquet --on user_id --count --type anti logs/`,
 		Annotations: flags.Help("join", "ids on output", "type where columns count head shard ids-format key-type files-from include force require-rows"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
+		RunE:        withFlags(c.join, &o),
 	}
 	f := cmd.Flags()
 	o.addInput(f)

@@ -50,7 +50,7 @@ func (c *cli) mergeCmd() *cobra.Command {
   bloomjoin merge --union --strict -o tuesday.bjf monday.bjf new.bjf`,
 		Annotations: flags.Help("filters"),
 		Args:        flags.SomeArguments("FILTER"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
+		RunE:        withFlags(c.merge, &o),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger one")

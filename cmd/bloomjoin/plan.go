@@ -39,7 +39,7 @@ func (c *cli) planCmd() *cobra.Command {
   bloomjoin plan --ids users.parquet --on user_id --workers 200 logs/`,
 		Annotations: flags.Help("plan", "ids on", "type where columns filter fpr ids-format key-type files-from include exclude network scan-speed workers sample"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
+		RunE:        withFlags(c.plan, &o),
 	}
 	f := cmd.Flags()
 	o.addInput(f)

@@ -48,7 +48,7 @@ func (c *cli) scanCmd() *cobra.Command {
   bloomjoin scan --filter users.bjf --columns user_id,url --head 10 logs/`,
 		Annotations: flags.Help("outputs", "filter output", "key match no-match where columns count head shard files-from include exclude force schema"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
+		RunE:        withFlags(c.scan, &o),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")

@@ -41,7 +41,7 @@ func (c *cli) sketchCmd() *cobra.Command {
   bloomjoin sketch --key ts --range -o times.bjs logs/`,
 		Annotations: flags.Help("sketches", "key output", "weight range epsilon delta files-from include exclude shard force"),
 		Args:        o.inputs.Arguments("INPUTS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketch(cmd, &o, args) },
+		RunE:        withFlags(c.sketch, &o),
 	}
 	f := cmd.Flags()
 	o.inputs.AddFrom(f)

@@ -40,7 +40,7 @@ func (c *cli) sketchQueryCmd() *cobra.Command {
   bloomjoin sketch query --heavy 0.01 users.bjs logs/`,
 		Annotations: flags.Help("sketches"),
 		Args:        flags.SomeArguments("SKETCH"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketchQuery(cmd, &o, args) },
+		RunE:        withFlags(c.sketchQuery, &o),
 	}
 	f := cmd.Flags()
 	o.inputs.Add(f)

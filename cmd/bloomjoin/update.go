@@ -42,7 +42,7 @@ func (c *cli) updateCmd() *cobra.Command {
   bloomjoin update --remove gone.parquet --key user_id -o new.bjf old.bjf`,
 		Annotations: flags.Help("filters", "output", "add remove ignore-missing key key-type ids-format force"),
 		Args:        flags.SomeArguments("FILTER"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.update(cmd, &o, args) },
+		RunE:        withFlags(c.update, &o),
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
@@ -231,10 +231,10 @@ func (o *buildFlags) checkCounting() error {
 // buildPlain makes the plain filter of a counting one.
 func (c *cli) buildPlain(cmd *cobra.Command, o *buildFlags) error {
 	ctx, start := cmd.Context(), time.Now()
-	takes := map[string]bool{"from": true, "output": true, "force": true, "uncompressed": true, "strict": true}
+	takes := []string{"from", "output", "force", "uncompressed", "strict"}
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !takes[f.Name] && cmd.InheritedFlags().Lookup(f.Name) == nil {
+		if !slices.Contains(takes, f.Name) && cmd.InheritedFlags().Lookup(f.Name) == nil {
 			err = flags.Usagef("--from %s: --%s has no effect, as the counting filter has its key, size and rate (leave it out)", o.from, f.Name)
 		}
 	})

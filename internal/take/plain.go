@@ -6,6 +6,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // PlainType returns t with the value types of dictionaries in place of
@@ -42,11 +44,7 @@ func withFields(t arrow.DataType, fn func(arrow.Field) arrow.Field) arrow.DataTy
 		m.SetItemNullable(v.Nullable)
 		return m
 	case *arrow.StructType:
-		fields := make([]arrow.Field, len(t.Fields()))
-		for i, f := range t.Fields() {
-			fields[i] = fn(f)
-		}
-		return arrow.StructOf(fields...)
+		return arrow.StructOf(each.Slice(t.Fields(), fn)...)
 	}
 	return t
 }
