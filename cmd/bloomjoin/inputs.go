@@ -92,11 +92,8 @@ type inputsReport struct {
 
 func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
-	open, err := c.inputsOptions(o, args)
-	if err != nil {
-		return err
-	}
-	if err := cmp.Or(o.index.check(cmd, o.text), c.SpareList(o.out, &o.inputs)); err != nil {
+	var open source.Opening
+	if err := cmp.Or(c.inputsOptions(o, args, &open), o.index.check(cmd, o.text), c.SpareList(o.out, &o.inputs)); err != nil {
 		return err
 	}
 	names, list, err := c.FilesFrom(cmd, &o.inputs, args)
@@ -151,31 +148,31 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 }
 
 // inputsOptions checks the flags before anything is opened.
-func (c *cli) inputsOptions(o *inputsFlags, args []string) (open source.Opening, err error) {
+func (c *cli) inputsOptions(o *inputsFlags, args []string, open *source.Opening) error {
 	switch {
 	case o.out == "" || o.out == "-":
-		return open, flags.Required("-o FILE is required: name the list to write, as -o inputs.jsonl")
+		return flags.Required("-o FILE is required: name the list to write, as -o inputs.jsonl")
 	case slices.Contains(args, "-"):
-		return open, flags.Usagef("-: standard input has no name under which workers could read it (write it to a file first)")
+		return flags.Usagef("-: standard input has no name under which workers could read it (write it to a file first)")
 	case o.format != "" && !o.text:
-		return open, flags.Usagef("--ids-format %s: it is for text (add --text)", o.format)
+		return flags.Usagef("--ids-format %s: it is for text (add --text)", o.format)
 	}
 	if o.encoding != "" && !o.text {
-		return open, flags.Usagef("--encoding %s: it is for text (add --text)", o.encoding)
+		return flags.Usagef("--encoding %s: it is for text (add --text)", o.encoding)
 	}
 	if err := errors.Join(flags.CheckWritable(o.out), flags.RegularOutput(o.out), flags.CheckEncoding(o.encoding)); err != nil {
-		return open, err
+		return err
 	}
 	if says := flags.NamedAs(o.out); says != "" && says != "text" {
-		return open, flags.Usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
+		return flags.Usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
 	}
 	if o.format != "" {
 		if err := flags.OneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
-			return open, err
+			return err
 		}
 	}
-	open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated, Digests: true}
-	return open, o.inputs.Fill(&open)
+	*open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated, Digests: true}
+	return o.inputs.Fill(open)
 }
 
 // earlier opens the list of --update; nil if there is none. A list that is not there yet

@@ -295,8 +295,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	c.WatchReader(ctx, out.Name)
 	r.layout, r.count, r.head, r.out, r.shard = &o.layout, o.count, &o.head, out, opts.Shard
-	openLog, err := r.joinInputs(ctx, o, opts, open, args)
-	if err != nil {
+	openLog := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
+	if err := r.joinInputs(ctx, o, opts, &openLog, args); err != nil {
 		return err
 	}
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
@@ -362,26 +362,25 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// joinInputs returns how to open the log, and checks what comes from standard
+// joinInputs sets how to open the log, and checks what comes from standard
 // input.
-func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Options, ids source.Opening, args []string) (source.Opening, error) {
-	open := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: ids.Int96Nanos}}
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Options, open *source.Opening, args []string) error {
 	if o.writes() && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
-		return open, flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
+		return flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
-	if err := cmp.Or(r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out), o.where.Fill(&open, &o.keys)); err != nil {
-		return open, err
+	if err := cmp.Or(r.logFrom(ctx, open, &o.inputs, args, r.shard, r.out), o.where.Fill(open, &o.keys)); err != nil {
+		return err
 	}
 	if o.inputs.FilesFrom == "-" && slices.Contains(o.ids, "-") {
-		return open, flags.Usagef("-: standard input can be read once, and is named by --ids and by --files-from")
+		return flags.Usagef("-: standard input can be read once, and is named by --ids and by --files-from")
 	}
 	if err := onceOnly(o.ids, args); err != nil {
-		return open, err
+		return err
 	}
 	if s := opts.Strategy; slices.Contains(args, "-") && (s == joins.Broadcast || s == joins.Reverse || s == joins.Shuffle) {
-		return open, flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
+		return flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
 	}
-	return open, nil
+	return nil
 }
 
 // joinFiles opens the filter, the IDs and the log.

@@ -202,8 +202,8 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	open, err := r.scanOptions(cmd, o, args)
-	if err != nil {
+	var open source.Opening
+	if err := r.scanOptions(cmd, o, args, &open); err != nil {
 		return err
 	}
 	c.WatchReader(ctx, r.out.Name)
@@ -251,33 +251,33 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 
 // scanOptions checks the flags, except those of the filters, before anything is
 // opened.
-func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
+func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, open *source.Opening) (err error) {
 	r.layout, r.count, r.head = &o.layout, o.count, &o.head
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.keys.Normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
 	if r.shard, err = r.ShardOf(o.shard); err != nil {
-		return open, err
+		return err
 	}
 	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out)); err != nil {
-		return open, err
+		return err
 	}
 	if r.writes() {
 		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
-			return open, err
+			return err
 		}
 		if err := o.dir.Fill(cmd.Context(), &r.out); err != nil {
-			return open, err
+			return err
 		}
 	}
 	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
-		return open, err
+		return err
 	}
 	if r.keep.Columns, err = flags.ColumnNames(o.layout.Columns); err != nil {
-		return open, err
+		return err
 	}
-	if err := cmp.Or(o.layout.Check(&r.keep, &r.out), o.where.Fill(&open, &o.keys)); err != nil {
-		return open, err
+	if err := cmp.Or(o.layout.Check(&r.keep, &r.out), o.where.Fill(open, &o.keys)); err != nil {
+		return err
 	}
-	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
+	return r.logFrom(cmd.Context(), open, &o.inputs, args, r.shard, r.out)
 }
 
 // scanFilters reads the filters.

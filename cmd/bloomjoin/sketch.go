@@ -71,31 +71,31 @@ func (c *cli) sketchCmd() *cobra.Command {
 }
 
 // check checks the flags before any input is opened.
-func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err error) {
-	spec = sketches.Spec{Key: o.key, Weight: o.weight, Ranges: o.ranges}
+func (o *sketchFlags) check(spec *sketches.Spec, open *source.Opening) (err error) {
+	*spec = sketches.Spec{Key: o.key, Weight: o.weight, Ranges: o.ranges}
 	if o.key == "" {
-		return spec, open, flags.Required("--key COL is required: name the column to count")
+		return flags.Required("--key COL is required: name the column to count")
 	}
-	if open, err = keyOpening(o.key); err != nil {
-		return spec, open, flags.Usagef("--key: %w", err)
+	if *open, err = keyOpening(o.key); err != nil {
+		return flags.Usagef("--key: %w", err)
 	}
 	weight, err := keys.ParseColumns(o.weight)
 	if o.weight != "" && err != nil {
-		return spec, open, flags.Usagef("--weight: %w", err)
+		return flags.Usagef("--weight: %w", err)
 	} else if len(weight) > 1 {
-		return spec, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
+		return flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
 	}
 	open.Nested = append(open.Nested, keys.NestedPaths(weight)...)
 	if _, err := flags.Rule(o.normalize); err != nil {
-		return spec, open, err
+		return err
 	}
 	if o.epsilon == 0 || o.delta == 0 { // which stand for the defaults below
-		return spec, open, flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
+		return flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
 	}
 	if spec.Params, err = sketches.ParamsFor(o.epsilon, o.delta); err != nil {
 		err = flags.Usagef("%w", err)
 	}
-	return spec, open, err
+	return err
 }
 
 // keyOpening returns how files with the key are opened.
@@ -175,7 +175,9 @@ func (s *sketchFacts) bound() string {
 
 func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	spec, open, err := o.check()
+	var spec sketches.Spec
+	var open source.Opening
+	err := o.check(&spec, &open)
 	if err != nil {
 		return err
 	}

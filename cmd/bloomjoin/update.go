@@ -69,31 +69,31 @@ func (c *cli) updateCmd() *cobra.Command {
 }
 
 // check checks the flags before any input is opened.
-func (o *updateFlags) check(args []string) (open source.Opening, err error) {
+func (o *updateFlags) check(args []string, open *source.Opening) error {
 	open.Text = true
 	all := slices.Concat(o.add, o.remove)
 	switch {
 	case len(args) > 1:
-		return open, flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
+		return flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
 	case len(all) == 0:
-		return open, flags.Required("--add IDS or --remove IDS is required: name keys to add or to remove")
+		return flags.Required("--add IDS or --remove IDS is required: name keys to add or to remove")
 	case len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name != "-" })) > 1:
-		return open, flags.Usagef("standard input, -, is named more than once: it is read once")
+		return flags.Usagef("standard input, -, is named more than once: it is read once")
 	case o.ignoreMissing && len(o.remove) == 0:
-		return open, flags.Usagef("--ignore-missing: no keys are removed (give --remove IDS, or leave the flag out)")
+		return flags.Usagef("--ignore-missing: no keys are removed (give --remove IDS, or leave the flag out)")
 	}
-	if err := errors.Join(filterOutput(o.out), o.ids.Check(&open, all)); err != nil {
-		return open, err
+	if err := errors.Join(filterOutput(o.out), o.ids.Check(open, all)); err != nil {
+		return err
 	}
 	if o.key == "" {
-		return open, flags.CheckTypes(o.ids.KeyType)
+		return flags.CheckTypes(o.ids.KeyType)
 	}
 	columns, err := keys.ParseColumns(o.key)
 	if err != nil {
-		return open, flags.Usagef("--key: %w", err)
+		return flags.Usagef("--key: %w", err)
 	}
 	_, err = flags.KeyTypes(o.ids.KeyType, columns)
-	return open, err
+	return err
 }
 
 // updateReport is the JSON report of update.
@@ -104,8 +104,8 @@ type updateReport struct {
 
 func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
-	open, err := o.check(args)
-	if err != nil {
+	var open source.Opening
+	if err := o.check(args, &open); err != nil {
 		return err
 	}
 	budget, err := c.FilterBudget()

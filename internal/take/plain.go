@@ -1,8 +1,6 @@
 package take
 
 import (
-	"fmt"
-
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -64,20 +62,7 @@ func PlainSchema(s *arrow.Schema) *arrow.Schema {
 // different dictionaries can be concatenated. Columns without dictionaries are
 // shared. The caller releases the result.
 func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
-	cols := make([]arrow.Array, 0, rec.NumCols())
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
-	for i, col := range rec.Columns() {
-		c, err := Plain(mem, col)
-		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
-		}
-		cols = append(cols, c)
-	}
-	return array.NewRecord(PlainSchema(rec.Schema()), cols, rec.NumRows()), nil
+	return columns(rec, PlainSchema(rec.Schema()), rec.NumRows(), func(a arrow.Array) (arrow.Array, error) { return Plain(mem, a) })
 }
 
 // Plain returns a with its dictionaries decoded, or a itself if it has none. The

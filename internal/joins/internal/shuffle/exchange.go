@@ -214,11 +214,7 @@ func (x *exchanger) deal(ctx context.Context, from *entryStream, parts []*entryS
 		}
 		return nil
 	})
-	if err != nil {
-		w.drop()
-		return err
-	}
-	return w.close()
+	return w.finish(err)
 }
 
 // byTableful exchanges the keys of a bucket, each time as many as the table takes,
@@ -244,11 +240,7 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 			}
 			return nil
 		})
-		if err != nil {
-			w.drop()
-			return err
-		}
-		if err := w.close(); err != nil {
+		if err := w.finish(err); err != nil {
 			return err
 		}
 		if x.table.count == 0 {
