@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -35,15 +35,15 @@ import (
 
 // buildFlags holds the flags of build.
 type buildFlags struct {
-	key, tempDir, normalize, maxSize, kind, geometry, shard, out, keyRange string
-	fpr                                                                    float64
-	expect, capacity                                                       flags.Count
-	uncompressed, noKeyRange, strict, dryRun, multiset                     bool
-	from                                                                   string
-	against                                                                []string
-	ids                                                                    flags.IDs
-	keys                                                                   flags.Keys
-	inputs                                                                 flags.Inputs
+	key, tempDir, maxSize, kind, geometry, shard, out, keyRange string
+	fpr                                                         float64
+	expect, capacity                                            flags.Count
+	uncompressed, noKeyRange, strict, dryRun, multiset          bool
+	from                                                        string
+	against                                                     []string
+	ids                                                         flags.IDs
+	keys                                                        flags.Keys
+	inputs                                                      flags.Inputs
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -66,40 +66,41 @@ func (c *cli) buildCmd() *cobra.Command {
 			return c.build(cmd, &o, args)
 		},
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.ids.Add(f, "strings")
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as a,b or user.id; COL::TYPE casts")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
-		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
-		f.StringVar(&o.kind, "kind", "auto", "`KIND` auto, bloom, exact or counting")
-		f.BoolVar(&o.multiset, "multiset", false, "count every addition of a key (counting filters)")
-		f.StringVar(&o.from, "from", "", "`FILTER` counting filter to convert, in place of IDs")
-		f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
-		f.Var(&o.expect, "expect", "`N` upper bound on keys; required for text with --shard")
-		f.Var(&o.capacity, "capacity", "`N` leave room for N keys")
-		addAgainst(f, &o.against)
-		f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` store the smallest and largest key: on, off or auto")
-		f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
-		f.Lookup("no-key-range").Hidden = true
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; with --shard also a directory/")
-		c.AddForce(f)
-		f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
-		f.BoolVar(&o.dryRun, "dry-run", false, "print the filter's size, without reading the IDs")
-	})
-	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	o.ids.Add(f, "strings")
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns, as a,b or user.id; COL::TYPE casts")
+	o.keys.Add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
+	f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
+	f.StringVar(&o.kind, "kind", "auto", "`KIND` auto, bloom, exact or counting")
+	f.BoolVar(&o.multiset, "multiset", false, "count every addition of a key (counting filters)")
+	f.StringVar(&o.from, "from", "", "`FILTER` counting filter to convert, in place of IDs")
+	f.StringVar(&o.geometry, "geometry", "auto", "`GEOMETRY` auto, split-256 (faster) or split-512 (smaller below 0.1 %)")
+	f.Var(&o.expect, "expect", "`N` upper bound on keys; required for text with --shard")
+	f.Var(&o.capacity, "capacity", "`N` leave room for N keys")
+	addAgainst(f, &o.against)
+	f.StringVar(&o.keyRange, "key-range", "auto", "`WHEN` store the smallest and largest key: on, off or auto")
+	f.BoolVar(&o.noKeyRange, "no-key-range", false, "--key-range off")
+	f.Lookup("no-key-range").Hidden = true
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; with --shard also a directory/")
+	c.AddForce(f)
+	f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the filter's size, without reading the IDs")
+	flags.Group(f, flags.GroupOutput)
+
+	f.BoolVar(&o.strict, "strict", false, flags.StrictHelp)
+	flags.Group(f, flags.GroupChecks)
+
+	flags.AddTempDir(f, &o.tempDir)
 	flags.Exclusive(cmd, "expect", "capacity")
 	flags.Exclusive(cmd, "key-range", "no-key-range")
 	flags.Exclusive(cmd, "fpr", "max-size")
@@ -108,49 +109,41 @@ func (c *cli) buildCmd() *cobra.Command {
 	return cmd
 }
 
-// buildOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source.Opening, error) {
-	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: uint64(o.expect), NoKeyRange: o.keyRange == "off", NoTextRange: o.keyRange == "auto", Threads: c.Threads, TempDir: o.tempDir}
+// buildOptions returns the options from the flags, and how to open the IDs, checked before any input is opened.
+func (c *cli) buildOptions(o *buildFlags, args []string, open *source.Opening) (opts builds.Options, err error) {
+	opts = builds.Options{Key: o.key, FPR: o.fpr, Expect: uint64(o.expect), NoKeyRange: o.keyRange == "off", NoTextRange: o.keyRange == "auto", Threads: c.Threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Expect, opts.Room = uint64(o.capacity), true
 	}
-	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
-	var err error
+	open.OpenOptions = source.OpenOptions{Text: true, Stdin: c.Stdin}
 	if opts.Memory, err = c.Budget(); err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	if err := filterOutput(o.out); err != nil && !o.dryRun {
-		return opts, open, err
+		return opts, err
 	}
-	if err := o.ids.Check(&open, args); err != nil {
-		return opts, open, err
-	}
-	if err := o.keyOf(&opts, args); err != nil {
-		return opts, open, err
+	if err := cmp.Or(o.ids.Check(open, args), o.keyOf(&opts, args)); err != nil {
+		return opts, err
 	}
 	columns, err := keys.ParseColumns(opts.Key)
 	if err != nil {
-		return opts, open, flags.Usagef("--key: %w", err)
+		return opts, flags.Usagef("--key: %w", err)
 	}
 	if err := o.keys.Check(columns); err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	open.Nested = keys.NestedPaths(columns)
-	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return opts, open, flags.Usagef("--normalize %w", err)
-	}
-	opts.Normalize = o.normalize
+	opts.Normalize, opts.IgnoreCase, opts.NullMisfits = o.keys.Normalize, o.keys.IgnoreCase, o.keys.NullMisfits()
 	geometry, err := geometryOf(o.geometry)
 	if err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	opts.Geometry = codecbloom.Geometry(geometry)
 	if opts.MaxSize, err = filterSizeOf(o.maxSize, geometry, o.kind); err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	if err := flags.OneOf("kind", o.kind, kinds...); err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	switch o.kind {
 	case "bloom":
@@ -161,17 +154,17 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 		opts.Kind, opts.Multiset = codec.KindCounting, o.multiset
 	}
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	if err := o.checkCounting(); err != nil {
-		return opts, open, err
+		return opts, err
 	}
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
 		o.out += partName(opts.Shard) + ".bjf"
 	}
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
 	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
-	return opts, open, err
+	return opts, err
 }
 
 // kinds are the values of --kind.
@@ -205,14 +198,16 @@ func (o *buildFlags) hasLines(files []*source.File) error {
 	}
 	for _, f := range files {
 		if f.Format() != dataset.Lines {
-			var names []string
-			for _, field := range f.Schema().Fields() {
-				names = append(names, field.Name)
-			}
+			names := fieldNames(f.Schema().Fields())
 			return cause.Mark(cause.Required, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs (there are %s)", f.Name(), firstNames(names)))
 		}
 	}
 	return nil
+}
+
+// fieldNames returns the names of columns.
+func fieldNames(columns []arrow.Field) []string {
+	return each.Slice(columns, func(c arrow.Field) string { return c.Name })
 }
 
 // firstNames returns a list of the first names.
@@ -247,14 +242,17 @@ func namedOutput(out, what, ext string) error {
 
 // geometryOf returns the geometry with a name; 0 for auto.
 func geometryOf(name string) (bloom.Geometry, error) {
-	names := []string{"auto"}
 	for _, g := range bloom.Geometries() {
 		if g.String() == name {
 			return g, nil
 		}
-		names = append(names, g.String())
 	}
-	return 0, flags.OneOf("geometry", name, names...)
+	return 0, flags.OneOf("geometry", name, geometries()...)
+}
+
+// geometries are the values of --geometry.
+func geometries() []string {
+	return append([]string{"auto"}, each.Slice(bloom.Geometries(), bloom.Geometry.String)...)
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
@@ -262,7 +260,8 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err := o.checkNumbers(cmd); err != nil {
 		return err
 	}
-	opts, open, err := c.buildOptions(o, args)
+	var open source.Opening
+	opts, err := c.buildOptions(o, args, &open)
 	if err != nil {
 		return err
 	}
@@ -381,10 +380,7 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 // planOf plans the build from what the arguments and flags name. The caller closes the plan's
 // files, and the list if there is one.
 func (c *cli) planOf(cmd *cobra.Command, o *buildFlags, args []string, opts builds.Options, open source.Opening) (plan *builds.Plan, list *inputs.List, err error) {
-	if err := o.inputs.Fill(&open); err != nil {
-		return nil, nil, err
-	}
-	if err := c.SpareList(o.out, &o.inputs); err != nil {
+	if err := cmp.Or(o.inputs.Fill(&open), c.SpareList(o.out, &o.inputs)); err != nil {
 		return nil, nil, err
 	}
 	args, list, err = c.FilesFrom(cmd, &o.inputs, args)
@@ -420,10 +416,7 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
 func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, opts builds.Options, open source.Opening) (*builds.Plan, error) {
-	if err := c.Budgets(&open); err != nil {
-		return nil, err
-	}
-	if err := c.SpareListed(ctx, o.out, list); err != nil {
+	if err := cmp.Or(c.Budgets(&open), c.SpareListed(ctx, o.out, list)); err != nil {
 		return nil, err
 	}
 	first, err := list.Schemas(ctx)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -47,12 +46,12 @@ The last worker does this by itself, unless it ran with --no-commit or does not 
 			return c.sweep(cmd.Context(), manifests, args[0], older)
 		},
 	}
-	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
-		flags.AddManifestDir(f, &manifests)
-		f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left")
-		f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` least age of that, as 7d")
-		f.BoolVar(&c.Force, "force", false, "remove it")
-	})
+	f := cmd.Flags()
+	flags.AddManifestDir(f, &manifests)
+	f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left")
+	f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` least age of that, as 7d")
+	f.BoolVar(&c.Force, "force", false, "remove it")
+	flags.Group(f, flags.GroupOutput)
 	return cmd
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
-	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -97,20 +96,16 @@ func (c *cli) common() map[string]flags.Completion {
 }
 
 func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
-	geometries := []string{"auto"}
-	for _, g := range bloom.Geometries() {
-		geometries = append(geometries, g.String())
-	}
 	of := c.common()
 	of["key-range"] = flags.Choices("auto", "on", "off")
-	of["kind"], of["geometry"] = flags.Choices(kinds...), flags.Choices(geometries...)
+	of["kind"], of["geometry"] = flags.Choices(kinds...), flags.Choices(geometries()...)
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
 		return c.columns(cmd, args, o.ids.Open())
 	})
 	c.Complete(cmd, of)
 }
 
-func (c *cli) completeScan(cmd *cobra.Command, _ *scanFlags) {
+func (c *cli) completeScan(cmd *cobra.Command) {
 	of := c.common()
 	of["key"] = flags.ListOf(c.ofLogs)
 	of["match"] = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
@@ -129,5 +124,3 @@ func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
 	of["on"] = c.pairs(o)
 	c.Complete(cmd, of)
 }
-
-func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cmd, &o.joinFlags) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,18 +33,18 @@ import (
 )
 
 type dedupFlags struct {
-	key, time, unit, normalize, format, late string
-	delimiter                                string
-	by                                       byte // of it
-	out, state, tempDir                      string
-	window, jump, checkpoint                 time.Duration
-	slots                                    int
-	expect                                   flags.Count
-	rate, fpr                                float64
-	exact, approximate                       bool
-	keys                                     flags.Keys
-	layout                                   flags.Layout // its defaults
-	inputs                                   flags.Inputs // likewise
+	key, time, unit, format, late string
+	delimiter                     string
+	by                            byte // of it
+	out, state, tempDir           string
+	window, jump, checkpoint      time.Duration
+	slots                         int
+	expect                        flags.Count
+	rate, fpr                     float64
+	exact, approximate            bool
+	keys                          flags.Keys
+	layout                        flags.Layout // its defaults
+	inputs                        flags.Inputs // likewise
 }
 
 // timeUnits are the values of --time-unit.
@@ -59,39 +60,38 @@ func (c *cli) dedupCmd() *cobra.Command {
   bloomjoin dedup --key id -o unique.parquet clicks/
   bloomjoin dedup --key id -o unique.csv.gz clicks.csv`,
 		Annotations: flags.Help("dedup", "key", "time window expect rate fpr late format output state force"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.dedup(cmd, &o, args) },
+		RunE:        withFlags(c.dedup, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
-		flags.AddDelimiter(f, &o.delimiter)
-		flags.AddRaw(f)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
-		f.StringVar(&o.time, "time", "", "`COLUMN` time of the rows")
-		f.StringVar(&o.unit, "time-unit", "", "`UNIT` unit of integer times, since 1970: s, ms, us or ns")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
-		f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
-		f.Var(&o.expect, "expect", "`N` distinct keys in a window: pipes need it")
-		f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
-		flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` share of rows wrongly dropped")
-		f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: the default for files")
-		f.BoolVar(&o.approximate, "approximate", false, "drop a few rows wrongly, in less memory")
-		f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows outside the window: keep, drop or error")
-		f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` how far one row may move the window ahead")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (the default of streams)")
-		f.StringVar(&o.state, "state", "", "`FILE` what came before, for runs that continue")
-		f.DurationVar(&o.checkpoint, "checkpoint", time.Minute, "`DURATION` time between commits of --state")
-		c.AddForce(f)
-	})
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
+	flags.AddDelimiter(f, &o.delimiter)
+	flags.AddRaw(f)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
+	f.StringVar(&o.time, "time", "", "`COLUMN` time of the rows")
+	f.StringVar(&o.unit, "time-unit", "", "`UNIT` unit of integer times, since 1970: s, ms, us or ns")
+	o.keys.Add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
+	f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
+	f.Var(&o.expect, "expect", "`N` distinct keys in a window: pipes need it")
+	f.Float64Var(&o.rate, "rate", 0, "`N` distinct keys a second, in place of --expect")
+	flags.AddRate(f, &o.fpr, "fpr", 0.001, "`RATE` share of rows wrongly dropped")
+	f.BoolVar(&o.exact, "exact", false, "drop no row wrongly: the default for files")
+	f.BoolVar(&o.approximate, "approximate", false, "drop a few rows wrongly, in less memory")
+	f.StringVar(&o.late, "late", string(dedups.Keep), "`MODE` rows outside the window: keep, drop or error")
+	f.DurationVar(&o.jump, "max-jump", 0, "`DURATION` how far one row may move the window ahead")
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", "`OUT` file, directory/ or - (the default of streams)")
+	f.StringVar(&o.state, "state", "", "`FILE` what came before, for runs that continue")
+	f.DurationVar(&o.checkpoint, "checkpoint", time.Minute, "`DURATION` time between commits of --state")
+	c.AddForce(f)
+	flags.Group(f, flags.GroupOutput)
+
+	flags.AddTempDir(f, &o.tempDir)
 	flags.Exclusive(cmd, "expect", "rate")
 	flags.Exclusive(cmd, "exact", "state")
 	flags.Exclusive(cmd, "exact", "approximate")
@@ -153,13 +153,7 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	r.of.Options.IgnoreCase, r.of.Options.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
-	if err := o.keys.Check(r.of.Key, r.of.Time); err != nil {
-		return err
-	}
-	if err := flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)); err != nil {
-		return err
-	}
-	if err := r.checkOutput(cmd, args); err != nil {
+	if err := cmp.Or(o.keys.Check(r.of.Key, r.of.Time), flags.OneOf("late", o.late, string(dedups.Keep), string(dedups.Drop), string(dedups.Refuse)), r.checkOutput(cmd, args)); err != nil {
 		return err
 	}
 	if r.stream && !piped {
@@ -227,8 +221,8 @@ func (o *dedupFlags) columns(cmd *cobra.Command, of *dedups.Columns) (err error)
 	if of.Key, err = keys.ParseColumns(o.key); err != nil {
 		return flags.Usagef("--key: %w", err)
 	}
-	if of.Options.Rule, err = keys.ParseRule(o.normalize); err != nil {
-		return flags.Usagef("--normalize %w", err)
+	if of.Options.Rule, err = flags.Rule(o.keys.Normalize); err != nil {
+		return err
 	}
 	if o.time == "" {
 		if cmd.Flags().Changed("time") {
@@ -348,7 +342,7 @@ func (r *dedupRun) options() string {
 	if o.time != "" {
 		list = append(list, "time "+keys.ColumnsString(r.of.Time), fmt.Sprintf("window %s", o.window), fmt.Sprintf("slots %d", o.slots), "late "+o.late)
 	}
-	normalize := strings.TrimSuffix(o.normalize, ",ascii-only") // as states of earlier versions have it
+	normalize := strings.TrimSuffix(o.keys.Normalize, ",ascii-only") // as states of earlier versions have it
 	if rule := r.of.Options.Rule; rule&keys.Unicode != 0 {
 		normalize = rule.Stored()
 	}
@@ -399,10 +393,7 @@ func (r *dedupRun) begin(ctx context.Context) (err error) {
 
 // agree compares the classes of an input's keys with those of the inputs before it.
 func (r *dedupRun) agree(enc *dedups.Encoder, file string) error {
-	var classes []string
-	for _, c := range enc.Classes() {
-		classes = append(classes, string(c))
-	}
+	classes := keys.NamesOf(enc.Classes())
 	if len(r.classes) == 0 {
 		r.classes = classes
 	}

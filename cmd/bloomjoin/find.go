@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -47,17 +46,17 @@ func (c *cli) findCmd() *cobra.Command {
   bloomjoin find --key 12345 inputs.jsonl | bloomjoin inspect --files-from -`,
 		Annotations: flags.Help("find"),
 		Args:        flags.SomeArguments("INPUTS.jsonl"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.find(cmd, &o, args) },
+		RunE:        withFlags(c.find, &o),
 	}
-	flags.Group(cmd.Flags(), flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.keys, "key", nil, "`VALUE` key to find; several columns as CSV; repeatable")
-	})
-	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.verify, "verify", false, "read the keys of these files, and count the rows that have it")
-	})
-	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.rowGroups, "row-groups", false, "name row groups, too, counted from 0")
-	})
+	f := cmd.Flags()
+	f.StringArrayVar(&o.keys, "key", nil, "`VALUE` key to find; several columns as CSV; repeatable")
+	flags.Group(f, flags.GroupKeys)
+
+	f.BoolVar(&o.verify, "verify", false, "read the keys of these files, and count the rows that have it")
+	flags.Group(f, flags.GroupChecks)
+
+	f.BoolVar(&o.rowGroups, "row-groups", false, "name row groups, too, counted from 0")
+	flags.Group(f, flags.GroupOutput)
 	c.Complete(cmd, c.common())
 	return cmd
 }

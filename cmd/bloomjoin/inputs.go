@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -47,25 +47,26 @@ func (c *cli) inputsCmd() *cobra.Command {
   bloomjoin inputs --index user_id -o inputs.jsonl logs/`,
 		Annotations: flags.Help("inputs", "output", "update index index-fpr files-from include exclude text allow-empty force"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.inputs(cmd, &o, args) },
+		RunE:        withFlags(c.inputs, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		o.inputs.AddLog(f)
-		f.BoolVar(&o.text, "text", false, "list text files, too")
-		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
-		flags.AddEncoding(f, &o.encoding)
-		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named")
-		f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
-	})
-	flags.Group(all, flags.GroupKeys, o.index.add)
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
-		c.AddForce(f)
-		o.inputs.AddOutput(f)
-	})
+	f := cmd.Flags()
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	o.inputs.AddLog(f)
+	f.BoolVar(&o.text, "text", false, "list text files, too")
+	f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs: lines, csv, tsv or ndjson")
+	flags.AddEncoding(f, &o.encoding)
+	f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named")
+	f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
+	flags.Group(f, flags.GroupInput)
+
+	o.index.add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
+	c.AddForce(f)
+	o.inputs.AddOutput(f)
+	flags.Group(f, flags.GroupOutput)
 	of := c.common()
 	of["index"] = flags.ListOf(c.ofLogs)
 	c.Complete(cmd, of)
@@ -91,14 +92,8 @@ type inputsReport struct {
 
 func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
-	open, err := c.inputsOptions(o, args)
-	if err != nil {
-		return err
-	}
-	if err := o.index.check(cmd, o.text); err != nil {
-		return err
-	}
-	if err := c.SpareList(o.out, &o.inputs); err != nil {
+	var open source.Opening
+	if err := cmp.Or(c.inputsOptions(o, args, &open), o.index.check(cmd, o.text), c.SpareList(o.out, &o.inputs)); err != nil {
 		return err
 	}
 	names, list, err := c.FilesFrom(cmd, &o.inputs, args)
@@ -123,7 +118,7 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 		return err
 	}
 	defer faults.Join(&err, found.Close)
-	if err := o.inputs.CheckTypes(hiveNames(found.Hive()), found.Len()); err != nil {
+	if err := o.inputs.CheckTypes(fieldNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
 	rep := inputsReport{Inputs: found.Len(), Rows: found.Rows()}
@@ -153,31 +148,31 @@ func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err err
 }
 
 // inputsOptions checks the flags before anything is opened.
-func (c *cli) inputsOptions(o *inputsFlags, args []string) (open source.Opening, err error) {
+func (c *cli) inputsOptions(o *inputsFlags, args []string, open *source.Opening) error {
 	switch {
 	case o.out == "" || o.out == "-":
-		return open, flags.Required("-o FILE is required: name the list to write, as -o inputs.jsonl")
+		return flags.Required("-o FILE is required: name the list to write, as -o inputs.jsonl")
 	case slices.Contains(args, "-"):
-		return open, flags.Usagef("-: standard input has no name under which workers could read it (write it to a file first)")
+		return flags.Usagef("-: standard input has no name under which workers could read it (write it to a file first)")
 	case o.format != "" && !o.text:
-		return open, flags.Usagef("--ids-format %s: it is for text (add --text)", o.format)
+		return flags.Usagef("--ids-format %s: it is for text (add --text)", o.format)
 	}
 	if o.encoding != "" && !o.text {
-		return open, flags.Usagef("--encoding %s: it is for text (add --text)", o.encoding)
+		return flags.Usagef("--encoding %s: it is for text (add --text)", o.encoding)
 	}
 	if err := errors.Join(flags.CheckWritable(o.out), flags.RegularOutput(o.out), flags.CheckEncoding(o.encoding)); err != nil {
-		return open, err
+		return err
 	}
 	if says := flags.NamedAs(o.out); says != "" && says != "text" {
-		return open, flags.Usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
+		return flags.Usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
 	}
 	if o.format != "" {
 		if err := flags.OneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
-			return open, err
+			return err
 		}
 	}
-	open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated, Digests: true}
-	return open, o.inputs.Fill(&open)
+	*open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated, Digests: true}
+	return o.inputs.Fill(open)
 }
 
 // earlier opens the list of --update; nil if there is none. A list that is not there yet
@@ -192,13 +187,6 @@ func (c *cli) earlier(ctx context.Context, name string) (*inputs.List, error) {
 		return new(inputs.List), nil
 	}
 	return old, err
-}
-
-func hiveNames(columns []arrow.Field) (names []string) {
-	for _, c := range columns {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // since adds what an update has found.
@@ -272,8 +260,8 @@ func (o *indexFlags) check(cmd *cobra.Command, text bool) error {
 	if !(o.fpr > 0 && o.fpr < 1) { // true for NaN, too
 		return flags.Usagef("--index-fpr %v: want more than 0 and less than 1, as 0.01", o.fpr)
 	}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return flags.Usagef("--normalize %w", err)
+	if _, err := flags.Rule(o.normalize); err != nil {
+		return err
 	}
 	if text {
 		return flags.Usagef("--index %s: unsupported with --text (an index is of Parquet and Arrow files)", o.key)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
@@ -60,19 +59,19 @@ func (c *cli) inspectCmd() *cobra.Command {
 			return c.inspect(cmd, check, head, manifests, shard, by, &from, args)
 		},
 	}
-	flags.Group(cmd.Flags(), flags.GroupInput, func(f *pflag.FlagSet) {
-		from.AddFrom(f)
-		f.StringVar(&shard, "shard", "", flags.ShardHelp)
-		flags.AddDelimiter(f, &delimiter)
-		flags.AddManifestDir(f, &manifests)
-	})
-	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.IntVar(&head, "head", 3, "`N` rows shown of each file")
-	})
-	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&check, "check", false, "read and verify every byte; exit with 1 if anything is damaged")
-		f.BoolVar(&compare, "compare", false, "count the keys of two filters: in both, and in each alone")
-	})
+	f := cmd.Flags()
+	from.AddFrom(f)
+	f.StringVar(&shard, "shard", "", flags.ShardHelp)
+	flags.AddDelimiter(f, &delimiter)
+	flags.AddManifestDir(f, &manifests)
+	flags.Group(f, flags.GroupInput)
+
+	f.IntVar(&head, "head", 3, "`N` rows shown of each file")
+	flags.Group(f, flags.GroupOutput)
+
+	f.BoolVar(&check, "check", false, "read and verify every byte; exit with 1 if anything is damaged")
+	f.BoolVar(&compare, "compare", false, "count the keys of two filters: in both, and in each alone")
+	flags.Group(f, flags.GroupChecks)
 	flags.Exclusive(cmd, "check", "compare")
 	flags.Exclusive(cmd, "compare", "shard")
 	flags.Exclusive(cmd, "head", "json")

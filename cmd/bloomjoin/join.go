@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 type joinFlags struct {
 	ids                                           []string
 	filter, on, typ, strategy, shard, format, out string
-	normalize, tempDir, suffix                    string
+	tempDir, suffix                               string
 	text                                          flags.IDs
 	keys                                          flags.Keys
 	layout                                        flags.Layout
@@ -57,32 +58,36 @@ func (c *cli) joinCmd() *cobra.Command {
   bloomjoin join --ids users.parquet --on user_id --count --type anti logs/`,
 		Annotations: flags.Help("join", "ids on output", "type where columns count head shard ids-format key-type files-from include force require-rows"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
+		RunE:        withFlags(c.join, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.addInput(f)
-		o.inputs.AddLog(f)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		o.addKeys(f)
-		o.layout.AddMissingKey(f)
-	})
-	flags.Group(all, flags.GroupJoin, o.addJoin)
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
-		o.head.Add(cmd, f)
-		c.AddForce(f)
-		o.layout.Add(f)
-		f.Lookup("columns").Usage = columnsHelp
-		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` suffix of ID columns whose name the log has, too")
-		o.inputs.AddOutput(f)
-		o.dir.Add(f)
-		f.StringVar(&o.format, "format", "", flags.FormatHelp)
-	})
-	flags.Group(all, flags.GroupChecks, o.require.Add)
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	o.addInput(f)
+	o.inputs.AddLog(f)
+	flags.Group(f, flags.GroupInput)
+
+	o.addKeys(f)
+	o.layout.AddMissingKey(f)
+	flags.Group(f, flags.GroupKeys)
+
+	o.addJoin(f)
+	flags.Group(f, flags.GroupJoin)
+
+	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
+	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	o.head.Add(cmd, f)
+	c.AddForce(f)
+	o.layout.Add(f)
+	f.Lookup("columns").Usage = columnsHelp
+	f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` suffix of ID columns whose name the log has, too")
+	o.inputs.AddOutput(f)
+	o.dir.Add(f)
+	f.StringVar(&o.format, "format", "", flags.FormatHelp)
+	flags.Group(f, flags.GroupOutput)
+
+	o.require.Add(f)
+	flags.Group(f, flags.GroupChecks)
+
+	flags.AddTempDir(f, &o.tempDir)
 	c.completeJoin(cmd, &o)
 	return cmd
 }
@@ -103,7 +108,6 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 // addKeys adds the flags for keys, which plan has, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
 	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; COL::TYPE casts")
-	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
 	o.keys.Add(f)
 }
 
@@ -140,76 +144,66 @@ type joinReport struct {
 	Plan         *planned `json:"plan,omitempty"`
 }
 
-// joinOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (joins.Options, source.Opening, output.Destination, error) {
-	opts := joins.Options{
+// joinOptions returns the options from the flags, and how to open the IDs and to write, checked
+// before any input is opened.
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Opening, out *output.Destination) (opts joins.Options, err error) {
+	opts = joins.Options{
 		On: o.on, Type: joins.Type(o.typ), Strategy: joins.Strategy(o.strategy), FPR: o.fpr, Threads: c.Threads,
 		TempDir: o.tempDir,
 	}
-	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
-	var out output.Destination
-	var err error
+	open.OpenOptions = source.OpenOptions{Text: true, Stdin: c.Stdin}
 	if o.writes() {
-		if out, err = c.outputOf(ctx, o.out, o.format); err == nil {
-			err = o.dir.Fill(ctx, &out)
+		if *out, err = c.outputOf(ctx, o.out, o.format); err == nil {
+			err = o.dir.Fill(ctx, out)
 		}
 	}
 	if err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
 	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
-	if err := o.text.Check(&open, o.ids); err != nil {
-		return opts, open, out, err
-	}
-	if err := o.inputs.FillHive(&open); err != nil {
-		return opts, open, out, err
+	if err := cmp.Or(o.text.Check(open, o.ids), o.inputs.FillHive(open)); err != nil {
+		return opts, err
 	}
 	if o.on == "" {
-		return opts, open, out, flags.Required("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
+		return opts, flags.Required("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
-		return opts, open, out, flags.Usagef("--on: %w", err)
+		return opts, flags.Usagef("--on: %w", err)
 	}
 	if err := o.keys.Check(left, right); err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
 	open.Nested = keys.NestedPaths(right)
 	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
-	rule, err := keys.ParseRule(o.normalize)
-	if err != nil {
-		return opts, open, out, flags.Usagef("--normalize %w", err)
-	}
+	rule, _ := flags.Rule(o.keys.Normalize) // checked with the other keys
 	opts.Normalize = rule.String()
-	if err := flags.OneOf("type", o.typ, joinTypes...); err != nil {
-		return opts, open, out, err
-	}
-	if err := flags.OneOf("strategy", o.strategy, strategies...); err != nil {
-		return opts, open, out, err
+	if err := cmp.Or(flags.OneOf("type", o.typ, joinTypes...), flags.OneOf("strategy", o.strategy, strategies...)); err != nil {
+		return opts, err
 	}
 	if opts.Strategy == joins.Exact && opts.Type != joins.Semi && opts.Type != joins.Anti {
-		return opts, open, out, flags.Usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
+		return opts, flags.Usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
 	}
 	if opts.Require, err = o.require.Conditions(opts.Type, o.out); err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == joins.Right || opts.Type == joins.Full) {
-		return opts, open, out, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
+		return opts, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.Budget(); err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
 	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.IgnoreCase
 	if open.Types, err = flags.KeyTypes(o.text.KeyType, right); err != nil {
-		return opts, open, out, err
+		return opts, err
 	}
 	opts.KeepTypes, out.TempDir = o.text.KeyType != "", o.tempDir
-	return opts, open, out, o.checkLayout(&opts, &out)
+	return opts, o.checkLayout(&opts, out)
 }
 
 // checkLayout checks the flags for the layout against the type of the join.
@@ -293,14 +287,16 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := o.checkJoin(cmd, args); err != nil {
 		return err
 	}
-	opts, open, out, err := c.joinOptions(ctx, o)
+	var open source.Opening
+	var out output.Destination
+	opts, err := c.joinOptions(ctx, o, &open, &out)
 	if err != nil {
 		return err
 	}
 	c.WatchReader(ctx, out.Name)
 	r.layout, r.count, r.head, r.out, r.shard = &o.layout, o.count, &o.head, out, opts.Shard
-	openLog, err := r.joinInputs(ctx, o, opts, open, args)
-	if err != nil {
+	openLog := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
+	if err := r.joinInputs(ctx, o, opts, &openLog, args); err != nil {
 		return err
 	}
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
@@ -357,16 +353,7 @@ func (o *joinFlags) writes() bool { return !o.count && !o.estimates && !o.head.A
 
 // checkJoin checks the flags that plan does not have.
 func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
-	if err := o.hasIDs(cmd, args); err != nil {
-		return err
-	}
-	if err := flags.CheckCount(cmd, o.count); err != nil {
-		return err
-	}
-	if err := o.head.Check(cmd, o.out); err != nil {
-		return err
-	}
-	if err := flags.CheckRate(cmd, o.fpr); err != nil {
+	if err := cmp.Or(o.hasIDs(cmd, args), flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), flags.CheckRate(cmd, o.fpr)); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("suffix") {
@@ -375,29 +362,25 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// joinInputs returns how to open the log, and checks what comes from standard
+// joinInputs sets how to open the log, and checks what comes from standard
 // input.
-func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Options, ids source.Opening, args []string) (source.Opening, error) {
-	open := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: ids.Int96Nanos}}
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Options, open *source.Opening, args []string) error {
 	if o.writes() && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
-		return open, flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
+		return flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
-	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
-		return open, err
-	}
-	if err := o.where.Fill(&open, &o.keys); err != nil {
-		return open, err
+	if err := cmp.Or(r.logFrom(ctx, open, &o.inputs, args, r.shard, r.out), o.where.Fill(open, &o.keys)); err != nil {
+		return err
 	}
 	if o.inputs.FilesFrom == "-" && slices.Contains(o.ids, "-") {
-		return open, flags.Usagef("-: standard input can be read once, and is named by --ids and by --files-from")
+		return flags.Usagef("-: standard input can be read once, and is named by --ids and by --files-from")
 	}
 	if err := onceOnly(o.ids, args); err != nil {
-		return open, err
+		return err
 	}
 	if s := opts.Strategy; slices.Contains(args, "-") && (s == joins.Broadcast || s == joins.Reverse || s == joins.Shuffle) {
-		return open, flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
+		return flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
 	}
-	return open, nil
+	return nil
 }
 
 // joinFiles opens the filter, the IDs and the log.
@@ -472,16 +455,14 @@ func onceOnly(ids, logs []string) error {
 }
 
 // columnsOf returns the names of the chosen columns in the answer; nil without a choice.
-func columnsOf(j *joins.Join, opts joins.Options) (names []string) {
+func columnsOf(j *joins.Join, opts joins.Options) []string {
 	if opts.Type == joins.Semi || opts.Type == joins.Anti {
 		return bareNames(opts.Columns)
 	}
 	if len(opts.Columns) > 0 {
-		for _, f := range j.Parts()[0].Schema.Fields() {
-			names = append(names, f.Name)
-		}
+		return fieldNames(j.Parts()[0].Schema.Fields())
 	}
-	return names
+	return nil
 }
 
 func newJoinReport(rep joins.Report) joinReport {
@@ -510,12 +491,8 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 			c.sayPlanned(r.Plan)
 		}
 	}
-	to := ""
-	if o.out != "" {
-		to = " into " + o.out
-	}
 	c.Say("%s join: %s from %s; %s (%s) %s an ID; %s;%s in %.2f s",
 		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.RowsMatched, "log row"), words.Percent(r.RowsMatched, r.RowsIn),
-		words.Number(r.RowsMatched, "has", "have"), r.idsMatched(), to, r.Seconds)
+		words.Number(r.RowsMatched, "has", "have"), r.idsMatched(), into(o.out), r.Seconds)
 	c.SayWarnings(r.Warnings)
 }

@@ -150,3 +150,8 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 	}
 	_, _ = io.WriteString(c.Stdout, help.Of(cmd, c.LineWidth(), cmd.Flags().Changed(flags.AllFlag))) // the writer remembers a failure
 }
+
+// withFlags returns what a command runs: a verb, with its flags.
+func withFlags[F any](verb func(*cobra.Command, *F, []string) error, f *F) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return verb(cmd, f, args) }
+}

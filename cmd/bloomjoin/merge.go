@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
@@ -51,23 +50,24 @@ func (c *cli) mergeCmd() *cobra.Command {
   bloomjoin merge --union --strict -o tuesday.bjf monday.bjf new.bjf`,
 		Annotations: flags.Help("filters"),
 		Args:        flags.SomeArguments("FILTER"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
+		RunE:        withFlags(c.merge, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger one")
-		f.BoolVar(&o.union, "union", false, "keep keys that any finished filter has")
-		f.BoolVar(&o.intersect, "intersect", false, "keep keys that all finished filters have")
-		addAgainst(f, &o.against)
-		f.BoolVar(&o.difference, "difference", false, "keep keys of the first exact filter that no other has")
-		f.BoolVar(&o.subtract, "subtract", false, "remove the keys of other counting filters from the first")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter or sketch to write")
-		c.AddForce(f)
-		f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
-	})
-	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
+	f := cmd.Flags()
+	f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger one")
+	f.BoolVar(&o.union, "union", false, "keep keys that any finished filter has")
+	f.BoolVar(&o.intersect, "intersect", false, "keep keys that all finished filters have")
+	addAgainst(f, &o.against)
+	f.BoolVar(&o.difference, "difference", false, "keep keys of the first exact filter that no other has")
+	f.BoolVar(&o.subtract, "subtract", false, "remove the keys of other counting filters from the first")
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter or sketch to write")
+	c.AddForce(f)
+	f.BoolVar(&o.uncompressed, "uncompressed", false, "write a filter that processes can map")
+	flags.Group(f, flags.GroupOutput)
+
+	f.BoolVar(&o.strict, "strict", false, flags.StrictHelp)
+	flags.Group(f, flags.GroupChecks)
 	flags.Exclusive(cmd, "partial", "union", "intersect", "difference", "subtract", "against")
 	return cmd
 }

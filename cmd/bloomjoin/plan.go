@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -11,13 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -38,23 +39,26 @@ func (c *cli) planCmd() *cobra.Command {
   bloomjoin plan --ids users.parquet --on user_id --workers 200 logs/`,
 		Annotations: flags.Help("plan", "ids on", "type where columns filter fpr ids-format key-type files-from include exclude network scan-speed workers sample"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
+		RunE:        withFlags(c.plan, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, o.addInput)
-	flags.Group(all, flags.GroupKeys, o.addKeys)
-	flags.Group(all, flags.GroupJoin, func(f *pflag.FlagSet) {
-		o.addJoin(f)
-		f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
-		o.layout.AddInt96(f)
-	})
-	flags.Group(all, flags.GroupPlan, func(f *pflag.FlagSet) {
-		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 500MB/s")
-		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast it joins that")
-		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
-		f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
-	})
-	c.completePlan(cmd, &o)
+	f := cmd.Flags()
+	o.addInput(f)
+	flags.Group(f, flags.GroupInput)
+
+	o.addKeys(f)
+	flags.Group(f, flags.GroupKeys)
+
+	o.addJoin(f)
+	f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
+	o.layout.AddInt96(f)
+	flags.Group(f, flags.GroupJoin)
+
+	f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 500MB/s")
+	f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast it joins that")
+	f.IntVar(&o.workers, "workers", 1, "`N` number of workers that get the filter")
+	f.IntVar(&o.runs, "sample", 512, "`N` runs of 2,048 log rows to look at")
+	flags.Group(f, flags.GroupPlan)
+	c.completeJoin(cmd, &o.joinFlags)
 	return cmd
 }
 
@@ -84,7 +88,8 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	}
 	o.estimates, o.layout.MissingKey = true, "error"
 	r.layout = &o.layout
-	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
+	var open source.Opening
+	opts, err := c.joinOptions(ctx, &o.joinFlags, &open, new(output.Destination))
 	if err != nil {
 		return err
 	}
@@ -97,10 +102,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return flags.Usagef("--scan-speed: %w", err)
 	}
 	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
-	if err := o.inputs.Fill(&openLogs); err != nil {
-		return err
-	}
-	if err := o.where.Fill(&openLogs, &o.keys); err != nil {
+	if err := cmp.Or(o.inputs.Fill(&openLogs), o.where.Fill(&openLogs, &o.keys)); err != nil {
 		return err
 	}
 	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {

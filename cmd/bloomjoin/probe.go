@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -30,10 +29,10 @@ import (
 )
 
 type probeFlags struct {
-	filter, key, normalize, format, delimiter string
-	by                                        byte
-	mask, invert                              bool
-	keys                                      flags.Keys
+	filter, key, format, delimiter string
+	by                             byte
+	mask, invert                   bool
+	keys                           flags.Keys
 }
 
 // Values of --format of probe.
@@ -60,21 +59,19 @@ func (c *cli) probeCmd() *cobra.Command {
 		Args:        oneInput,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.probe(cmd.Context(), &o, args) },
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
-		flags.AddDelimiter(f, &o.delimiter)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, in place of the row")
-		f.BoolVar(&o.invert, "invert", false, "pass on the other rows, surely not in the ID set")
-	})
+	f := cmd.Flags()
+	f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+	f.StringVar(&o.format, "format", "", "`FORMAT` lines, csv, tsv, ndjson or arrow")
+	flags.AddDelimiter(f, &o.delimiter)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+	o.keys.Add(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.BoolVar(&o.mask, "mask", false, "write whether each row passes, in place of the row")
+	f.BoolVar(&o.invert, "invert", false, "pass on the other rows, surely not in the ID set")
+	flags.Group(f, flags.GroupOutput)
 	flags.Exclusive(cmd, "mask", "invert")
 	of := c.common()
 	of["format"] = flags.Choices(probeFormats...)
@@ -103,9 +100,6 @@ func (o *probeFlags) check() error {
 		if err := flags.OneOf("format", o.format, probeFormats...); err != nil {
 			return err
 		}
-	}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return flags.Usagef("--normalize %w", err)
 	}
 	var columns []keys.Column
 	if o.key != "" {
@@ -301,7 +295,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
 	m := dataset.Match{Filter: (*codec.Filter)(p.filter), Key: o.key, IgnoreCase: o.keys.IgnoreCase, NullMisfits: o.keys.NullMisfits()}
-	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}}); err != nil {
+	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.keys.Normalize}}); err != nil {
 		return err
 	}
 	if o.key != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
@@ -76,11 +77,7 @@ func (p *prober) encoder(schema *arrow.Schema, columns []keys.Column) (*keys.Enc
 
 // projected returns the schema of some top-level columns.
 func projected(s *arrow.Schema, columns []int) *arrow.Schema {
-	fields := make([]arrow.Field, len(columns))
-	for i, c := range columns {
-		fields[i] = s.Field(c)
-	}
-	return arrow.NewSchema(fields, nil)
+	return arrow.NewSchema(each.Slice(columns, s.Field), nil)
 }
 
 // answer writes the answer to a batch, and flushes it.

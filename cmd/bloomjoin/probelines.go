@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -162,10 +163,7 @@ func (l *lineProber) open(in io.ReadCloser, format string, guessed bool) error {
 // openAnswered opens rows of text with some columns, and returns the text of their header.
 func openAnswered(in io.ReadCloser, name, format string, columns []keys.Column, by byte, ignoreCase, guessed bool, memory int64) (answered, []byte, error) {
 	if format == probeNDJSON {
-		paths := make([][]string, len(columns))
-		for i, c := range columns {
-			paths[i] = c.Path
-		}
+		paths := each.Slice(columns, func(c keys.Column) []string { return c.Path })
 		o, err := text.NewObjects(in, name, paths, ignoreCase, memory)
 		return o, nil, err
 	}

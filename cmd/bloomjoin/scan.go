@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/look"
@@ -27,15 +26,15 @@ import (
 )
 
 type scanFlags struct {
-	filter, key, normalize, shard, format, out string
-	match, noMatch                             []string
-	all, any, count                            bool
-	keys                                       flags.Keys
-	layout                                     flags.Layout
-	inputs                                     flags.Inputs
-	where                                      flags.Where
-	dir                                        flags.Directory
-	head                                       look.Head
+	filter, key, shard, format, out string
+	match, noMatch                  []string
+	all, any, count                 bool
+	keys                            flags.Keys
+	layout                          flags.Layout
+	inputs                          flags.Inputs
+	where                           flags.Where
+	dir                             flags.Directory
+	head                            look.Head
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -49,41 +48,39 @@ func (c *cli) scanCmd() *cobra.Command {
   bloomjoin scan --filter users.bjf --columns user_id,url --head 10 logs/`,
 		Annotations: flags.Help("outputs", "filter output", "key match no-match where columns count head shard files-from include exclude force schema"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
+		RunE:        withFlags(c.scan, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		o.inputs.AddLog(f)
-		o.where.Add(f)
-		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-		o.keys.Add(f)
-		o.layout.AddMissingKey(f)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
-		f.BoolVar(&o.all, "all", false, "keep rows that pass all filters (the default)")
-		f.BoolVar(&o.any, "any", false, "keep rows that pass any filter")
-		f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; repeatable")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-		f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
-		o.head.Add(cmd, f)
-		c.AddForce(f)
-		o.layout.Add(f)
-		o.inputs.AddOutput(f)
-		f.StringVar(&o.format, "format", "", flags.FormatHelp)
-		o.dir.Add(f)
-	})
+	f := cmd.Flags()
+	f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	o.inputs.AddLog(f)
+	o.where.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+	o.keys.Add(f)
+	o.layout.AddMissingKey(f)
+	flags.Group(f, flags.GroupKeys)
+
+	f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
+	f.BoolVar(&o.all, "all", false, "keep rows that pass all filters (the default)")
+	f.BoolVar(&o.any, "any", false, "keep rows that pass any filter")
+	f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; repeatable")
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
+	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	o.head.Add(cmd, f)
+	c.AddForce(f)
+	o.layout.Add(f)
+	o.inputs.AddOutput(f)
+	f.StringVar(&o.format, "format", "", flags.FormatHelp)
+	o.dir.Add(f)
+	flags.Group(f, flags.GroupOutput)
 	flags.Exclusive(cmd, "all", "any")
-	c.completeScan(cmd, &o)
+	c.completeScan(cmd)
 	return cmd
 }
 
@@ -205,8 +202,8 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	open, err := r.scanOptions(cmd, o, args)
-	if err != nil {
+	var open source.Opening
+	if err := r.scanOptions(cmd, o, args, &open); err != nil {
 		return err
 	}
 	c.WatchReader(ctx, r.out.Name)
@@ -254,42 +251,33 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 
 // scanOptions checks the flags, except those of the filters, before anything is
 // opened.
-func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
+func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, open *source.Opening) (err error) {
 	r.layout, r.count, r.head = &o.layout, o.count, &o.head
-	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return open, flags.Usagef("--normalize %w", err)
-	}
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.keys.Normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
 	if r.shard, err = r.ShardOf(o.shard); err != nil {
-		return open, err
+		return err
 	}
-	if err := flags.CheckCount(cmd, o.count); err != nil {
-		return open, err
-	}
-	if err := o.head.Check(cmd, o.out); err != nil {
-		return open, err
+	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out)); err != nil {
+		return err
 	}
 	if r.writes() {
 		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
-			return open, err
+			return err
 		}
 		if err := o.dir.Fill(cmd.Context(), &r.out); err != nil {
-			return open, err
+			return err
 		}
 	}
 	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
-		return open, err
+		return err
 	}
 	if r.keep.Columns, err = flags.ColumnNames(o.layout.Columns); err != nil {
-		return open, err
+		return err
 	}
-	if err := o.layout.Check(&r.keep, &r.out); err != nil {
-		return open, err
+	if err := cmp.Or(o.layout.Check(&r.keep, &r.out), o.where.Fill(open, &o.keys)); err != nil {
+		return err
 	}
-	if err := o.where.Fill(&open, &o.keys); err != nil {
-		return open, err
-	}
-	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
+	return r.logFrom(cmd.Context(), open, &o.inputs, args, r.shard, r.out)
 }
 
 // scanFilters reads the filters.
@@ -362,16 +350,20 @@ func (c *cli) sayPaths(paths []session.ReadPath) {
 	}
 }
 
+// into names the output, if there is one.
+func into(out string) string {
+	if out == "" {
+		return ""
+	}
+	return " into " + out
+}
+
 // sayScan prints a summary of a scan.
 func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if c.Verbose {
 		c.sayPaths(r.Path)
 	}
-	to := ""
-	if o.out != "" {
-		to = " into " + o.out
-	}
 	c.Say("%s of %s %s (%s)%s: %s read, %s written, in %.2f s",
-		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
+		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.SayWarnings(r.Warnings)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -37,11 +36,11 @@ func (c *cli) sizeCmd() *cobra.Command {
 		Args:        flags.NoArguments,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return c.size(cmd, &o) },
 	}
-	flags.Group(cmd.Flags(), flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Var(&o.keys, "keys", "`N` distinct keys, as 5000000 or 1e9")
-		flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
-		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
-	})
+	f := cmd.Flags()
+	f.Var(&o.keys, "keys", "`N` distinct keys, as 5000000 or 1e9")
+	flags.AddRate(f, &o.fpr, "fpr", 0, "`RATE` false-positive rate, as 0.01 or 1%")
+	f.StringVar(&o.maxSize, "max-size", "", "`SIZE` size limit in place of --fpr, as 64MiB")
+	flags.Group(f, flags.GroupFilter)
 	flags.Exclusive(cmd, "fpr", "max-size")
 	c.Complete(cmd, c.common())
 	return cmd
@@ -70,7 +69,8 @@ func (c *cli) dryBuild(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	c.Planned = true
-	opts, open, err := c.buildOptions(o, args)
+	var open source.Opening
+	opts, err := c.buildOptions(o, args, &open)
 	if err != nil {
 		return err
 	}

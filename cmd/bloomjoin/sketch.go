@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -42,28 +41,27 @@ func (c *cli) sketchCmd() *cobra.Command {
   bloomjoin sketch --key ts --range -o times.bjs logs/`,
 		Annotations: flags.Help("sketches", "key output", "weight range epsilon delta files-from include exclude shard force"),
 		Args:        o.inputs.Arguments("INPUTS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketch(cmd, &o, args) },
+		RunE:        withFlags(c.sketch, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		o.inputs.AddFrom(f)
-		o.inputs.Add(f)
-		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
-		f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up (default: 1 a row)")
-		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-	})
-	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
-		f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` error of estimates, as a share of the total")
-		f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of a larger error")
-		f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the sketch to write; with --shard also a directory/")
-		c.AddForce(f)
-	})
+	f := cmd.Flags()
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts")
+	f.StringVar(&o.weight, "weight", "", "`COLUMN` integers to add up (default: 1 a row)")
+	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+	flags.Group(f, flags.GroupKeys)
+
+	f.Float64Var(&o.epsilon, "epsilon", sketches.DefaultEpsilon, "`SHARE` error of estimates, as a share of the total")
+	f.Float64Var(&o.delta, "delta", sketches.DefaultDelta, "`P` probability of a larger error")
+	f.BoolVar(&o.ranges, "range", false, "count ranges, too: 50 times as large")
+	flags.Group(f, flags.GroupFilter)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the sketch to write; with --shard also a directory/")
+	c.AddForce(f)
+	flags.Group(f, flags.GroupOutput)
 	cmd.AddCommand(c.sketchQueryCmd())
 	of := c.common()
 	of["key"] = flags.ListOf(c.ofLogs)
@@ -73,31 +71,31 @@ func (c *cli) sketchCmd() *cobra.Command {
 }
 
 // check checks the flags before any input is opened.
-func (o *sketchFlags) check() (spec sketches.Spec, open source.Opening, err error) {
-	spec = sketches.Spec{Key: o.key, Weight: o.weight, Ranges: o.ranges}
+func (o *sketchFlags) check(spec *sketches.Spec, open *source.Opening) (err error) {
+	*spec = sketches.Spec{Key: o.key, Weight: o.weight, Ranges: o.ranges}
 	if o.key == "" {
-		return spec, open, flags.Required("--key COL is required: name the column to count")
+		return flags.Required("--key COL is required: name the column to count")
 	}
-	if open, err = keyOpening(o.key); err != nil {
-		return spec, open, flags.Usagef("--key: %w", err)
+	if *open, err = keyOpening(o.key); err != nil {
+		return flags.Usagef("--key: %w", err)
 	}
 	weight, err := keys.ParseColumns(o.weight)
 	if o.weight != "" && err != nil {
-		return spec, open, flags.Usagef("--weight: %w", err)
+		return flags.Usagef("--weight: %w", err)
 	} else if len(weight) > 1 {
-		return spec, open, flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
+		return flags.Usagef("--weight %s: want one column, as bytes or bytes::int64", o.weight)
 	}
 	open.Nested = append(open.Nested, keys.NestedPaths(weight)...)
-	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return spec, open, flags.Usagef("--normalize %w", err)
+	if _, err := flags.Rule(o.normalize); err != nil {
+		return err
 	}
 	if o.epsilon == 0 || o.delta == 0 { // which stand for the defaults below
-		return spec, open, flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
+		return flags.Usagef("--epsilon %v, --delta %v: want numbers above 0", o.epsilon, o.delta)
 	}
 	if spec.Params, err = sketches.ParamsFor(o.epsilon, o.delta); err != nil {
 		err = flags.Usagef("%w", err)
 	}
-	return spec, open, err
+	return err
 }
 
 // keyOpening returns how files with the key are opened.
@@ -177,7 +175,9 @@ func (s *sketchFacts) bound() string {
 
 func (c *cli) sketch(cmd *cobra.Command, o *sketchFlags, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	spec, open, err := o.check()
+	var spec sketches.Spec
+	var open source.Opening
+	err := o.check(&spec, &open)
 	if err != nil {
 		return err
 	}

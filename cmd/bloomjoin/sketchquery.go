@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -41,16 +40,17 @@ func (c *cli) sketchQueryCmd() *cobra.Command {
   bloomjoin sketch query --heavy 0.01 users.bjs logs/`,
 		Annotations: flags.Help("sketches"),
 		Args:        flags.SomeArguments("SKETCH"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.sketchQuery(cmd, &o, args) },
+		RunE:        withFlags(c.sketchQuery, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) { o.inputs.Add(f) })
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; repeatable")
-		f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; repeatable")
-		f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with its rows have")
-		f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share; exactly with INPUTS")
-	})
+	f := cmd.Flags()
+	o.inputs.Add(f)
+	flags.Group(f, flags.GroupInput)
+
+	f.StringArrayVar(&o.values, "value", nil, "`KEY` how often does it occur; several columns as CSV; repeatable")
+	f.StringArrayVar(&o.ranges, "range", nil, "`LO..HI` how often do keys from LO to HI occur; repeatable")
+	f.StringVar(&o.inner, "inner", "", "`SKETCH` how many rows would a join with its rows have")
+	f.Float64Var(&o.heavy, "heavy", 0, "`SHARE` which keys have that share; exactly with INPUTS")
+	flags.Group(f, flags.GroupKeys)
 	return cmd
 }
 

@@ -42,24 +42,24 @@ func (c *cli) updateCmd() *cobra.Command {
   bloomjoin update --remove gone.parquet --key user_id -o new.bjf old.bjf`,
 		Annotations: flags.Help("filters", "output", "add remove ignore-missing key key-type ids-format force"),
 		Args:        flags.SomeArguments("FILTER"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.update(cmd, &o, args) },
+		RunE:        withFlags(c.update, &o),
 	}
-	all := cmd.Flags()
-	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
-		f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
-		f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
-		flags.AddRaw(f)
-		o.ids.Add(f, "the filter's")
-	})
-	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
-		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
-	})
-	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; FILTER stays as it is")
-		c.AddForce(f)
-	})
-	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	f := cmd.Flags()
+	f.StringArrayVar(&o.add, "add", nil, "`IDS` IDs to add, after the removals; repeatable")
+	f.StringArrayVar(&o.remove, "remove", nil, "`IDS` IDs to remove, all of which are in; repeatable")
+	f.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip IDs to remove that are not in")
+	flags.AddRaw(f)
+	o.ids.Add(f, "the filter's")
+	flags.Group(f, flags.GroupInput)
+
+	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
+	flags.Group(f, flags.GroupKeys)
+
+	f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter to write; FILTER stays as it is")
+	c.AddForce(f)
+	flags.Group(f, flags.GroupOutput)
+
+	flags.AddTempDir(f, &o.tempDir)
 	of := c.common()
 	of["key"] = flags.ListOf(func(cmd *cobra.Command, _ []string) []string {
 		return c.columns(cmd, slices.Concat(o.add, o.remove), source.Opening{OpenOptions: source.OpenOptions{Text: true}})
@@ -69,31 +69,31 @@ func (c *cli) updateCmd() *cobra.Command {
 }
 
 // check checks the flags before any input is opened.
-func (o *updateFlags) check(args []string) (open source.Opening, err error) {
+func (o *updateFlags) check(args []string, open *source.Opening) error {
 	open.Text = true
 	all := slices.Concat(o.add, o.remove)
 	switch {
 	case len(args) > 1:
-		return open, flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
+		return flags.Usagef("want one FILTER, got %d arguments (merge combines filters)", len(args))
 	case len(all) == 0:
-		return open, flags.Required("--add IDS or --remove IDS is required: name keys to add or to remove")
+		return flags.Required("--add IDS or --remove IDS is required: name keys to add or to remove")
 	case len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name != "-" })) > 1:
-		return open, flags.Usagef("standard input, -, is named more than once: it is read once")
+		return flags.Usagef("standard input, -, is named more than once: it is read once")
 	case o.ignoreMissing && len(o.remove) == 0:
-		return open, flags.Usagef("--ignore-missing: no keys are removed (give --remove IDS, or leave the flag out)")
+		return flags.Usagef("--ignore-missing: no keys are removed (give --remove IDS, or leave the flag out)")
 	}
-	if err := errors.Join(filterOutput(o.out), o.ids.Check(&open, all)); err != nil {
-		return open, err
+	if err := errors.Join(filterOutput(o.out), o.ids.Check(open, all)); err != nil {
+		return err
 	}
 	if o.key == "" {
-		return open, flags.CheckTypes(o.ids.KeyType)
+		return flags.CheckTypes(o.ids.KeyType)
 	}
 	columns, err := keys.ParseColumns(o.key)
 	if err != nil {
-		return open, flags.Usagef("--key: %w", err)
+		return flags.Usagef("--key: %w", err)
 	}
 	_, err = flags.KeyTypes(o.ids.KeyType, columns)
-	return open, err
+	return err
 }
 
 // updateReport is the JSON report of update.
@@ -104,8 +104,8 @@ type updateReport struct {
 
 func (c *cli) update(cmd *cobra.Command, o *updateFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
-	open, err := o.check(args)
-	if err != nil {
+	var open source.Opening
+	if err := o.check(args, &open); err != nil {
 		return err
 	}
 	budget, err := c.FilterBudget()
@@ -231,10 +231,10 @@ func (o *buildFlags) checkCounting() error {
 // buildPlain makes the plain filter of a counting one.
 func (c *cli) buildPlain(cmd *cobra.Command, o *buildFlags) error {
 	ctx, start := cmd.Context(), time.Now()
-	takes := map[string]bool{"from": true, "output": true, "force": true, "uncompressed": true, "strict": true}
+	takes := []string{"from", "output", "force", "uncompressed", "strict"}
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !takes[f.Name] && cmd.InheritedFlags().Lookup(f.Name) == nil {
+		if !slices.Contains(takes, f.Name) && cmd.InheritedFlags().Lookup(f.Name) == nil {
 			err = flags.Usagef("--from %s: --%s has no effect, as the counting filter has its key, size and rate (leave it out)", o.from, f.Name)
 		}
 	})

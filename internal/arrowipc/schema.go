@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -246,11 +247,7 @@ func (p *schemaParser) place(f *field) fault.At {
 
 // shownChildren returns f's children as Arrow fields.
 func (f *field) shownChildren() []arrow.Field {
-	out := make([]arrow.Field, len(f.children))
-	for i, c := range f.children {
-		out[i] = c.Field
-	}
-	return out
+	return each.Slice(f.children, func(c *field) arrow.Field { return c.Field })
 }
 
 // typ reads the type of f, whose children have been read. kind is the member of the

@@ -26,6 +26,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // Table is a readable Arrow IPC file or stream. It is safe for concurrent use.
@@ -54,11 +55,7 @@ type projection struct {
 
 // of returns the selected nodes.
 func (p projection) of(nodes []*node) []*node {
-	out := make([]*node, len(p.columns))
-	for i, c := range p.columns {
-		out[i] = nodes[c]
-	}
-	return out
+	return each.Slice(p.columns, func(c int) *node { return nodes[c] })
 }
 
 // Schema returns the table's schema. Extension types that are registered with

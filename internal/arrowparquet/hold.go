@@ -37,7 +37,7 @@ func LeafAssembly(l meta.Leaf) (Assembly, error) {
 // Optional returns the assembly for pages whose definition levels are greater by one, since
 // the column became optional: level 0 is NULL.
 func (a Assembly) Optional() Assembly {
-	out := Assembly{col: a.col.raised(true)}
+	out := Assembly{col: a.col.raised()}
 	out.col.field.Nullable = true
 	for _, l := range a.leaves {
 		l.MaxDef++
@@ -46,8 +46,8 @@ func (a Assembly) Optional() Assembly {
 	return out
 }
 
-// raised returns the column, at the top of the schema or below, with greater levels.
-func (c *column) raised(top bool) *column {
+// raised returns the column with greater levels.
+func (c *column) raised() *column {
 	r := *c
 	r.def++
 	if r.slot > 0 {
@@ -58,7 +58,7 @@ func (c *column) raised(top bool) *column {
 	}
 	r.children = nil
 	for _, cc := range c.children {
-		r.children = append(r.children, cc.raised(false))
+		r.children = append(r.children, cc.raised())
 	}
 	return &r
 }

@@ -272,8 +272,7 @@ func (s *suspects) add(hashes []uint64) error {
 	defer s.mu.Unlock()
 	s.hashes = append(s.hashes, hashes...)
 	if len(s.hashes) > s.most || len(s.hashes) > 2*max(s.sorted, 1<<16) {
-		slices.Sort(s.hashes)
-		s.hashes = slices.Compact(s.hashes)
+		s.sort()
 		s.sorted = len(s.hashes)
 	}
 	if len(s.hashes) > s.most {
@@ -282,10 +281,15 @@ func (s *suspects) add(hashes []uint64) error {
 	return nil
 }
 
-// index prepares mark.
-func (s *suspects) index() {
+// sort sorts the hashes, of which each stays once.
+func (s *suspects) sort() {
 	slices.Sort(s.hashes)
 	s.hashes = slices.Compact(s.hashes)
+}
+
+// index prepares mark.
+func (s *suspects) index() {
+	s.sort()
 	width := bits.Len(uint(len(s.hashes)))
 	s.shift = uint(64 - width)
 	s.starts = make([]uint32, 1<<width+1)

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/sniff"
@@ -312,11 +313,7 @@ func (h *Header) stamp() *stamp {
 
 // sums returns the checksums of the chunks.
 func (h *Header) sums() []uint64 {
-	sums := make([]uint64, len(h.chunks))
-	for i, c := range h.chunks {
-		sums[i] = c.sum
-	}
-	return sums
+	return each.Slice(h.chunks, func(c chunk) uint64 { return c.sum })
 }
 
 // Load reads the payload and returns the whole filter.

@@ -128,11 +128,7 @@ func (t *task) filterOptions(columns string) builds.Options {
 
 // keyOptions returns the options of a filter over key columns, p.LogText or p.IDsText.
 func keyOptions(p *answer.Pairing, columns string) builds.Options {
-	o := builds.Options{Key: columns, IgnoreCase: p.IgnoreCase, NullMisfits: p.NullMisfits}
-	for _, c := range p.Classes {
-		o.Classes = append(o.Classes, string(c))
-	}
-	return o
+	return builds.Options{Key: columns, Classes: keys.NamesOf(p.Classes), IgnoreCase: p.IgnoreCase, NullMisfits: p.NullMisfits}
 }
 
 // threads returns the number of workers.

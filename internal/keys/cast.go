@@ -48,7 +48,7 @@ func caster(from, to arrow.DataType) (c convert, ok bool) {
 	case a == Bytes:
 		return fromText(from, to), true
 	case b == Bytes:
-		return toText(a, from, to)
+		return toText(a, to)
 	case (a == Timestamp || a == Instant) && (b == Timestamp || b == Instant):
 		return nil, true // both name the same clock time in UTC
 	case a == Date && (b == Timestamp || b == Instant):
@@ -260,7 +260,7 @@ func canonicalInteger(text []byte) (v uint64, negative, ok bool) {
 // toText returns the cast to strings or binaries. Only fixed-width binaries can be
 // cast to binary; only classes whose values have one canonical spelling can be cast
 // to string.
-func toText(a Class, from, to arrow.DataType) (c convert, ok bool) {
+func toText(a Class, to arrow.DataType) (c convert, ok bool) {
 	_, fixed := FixedWidth(a)
 	if to.ID() == arrow.BINARY {
 		return nil, fixed

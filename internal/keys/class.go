@@ -34,6 +34,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -127,11 +128,12 @@ func ClassOf(t arrow.DataType) (Class, error) {
 
 // ClassesOf converts class names to classes.
 func ClassesOf(names []string) []Class {
-	classes := make([]Class, len(names))
-	for i, n := range names {
-		classes[i] = Class(n)
-	}
-	return classes
+	return each.Slice(names, func(n string) Class { return Class(n) })
+}
+
+// NamesOf converts classes to their names.
+func NamesOf(classes []Class) []string {
+	return each.Slice(classes, func(c Class) string { return string(c) })
 }
 
 // Numeric reports whether values of the class are numbers.

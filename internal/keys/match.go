@@ -122,9 +122,5 @@ func (c Column) as(to Class) Column { return Column{c.Path, TypeOf(to)} }
 
 // joined lists classes for a message.
 func joined(classes []Class) string {
-	names := make([]string, len(classes))
-	for i, c := range classes {
-		names[i] = string(c)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(NamesOf(classes), ", ")
 }

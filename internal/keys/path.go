@@ -91,11 +91,7 @@ func ParseColumns(s string) ([]Column, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := make([]Column, len(pairs))
-	for i, p := range pairs {
-		columns[i] = p[0]
-	}
-	return columns, nil
+	return each.Slice(pairs, func(p []Column) Column { return p[0] }), nil
 }
 
 // ParsePairs parses comma-separated pairs of key columns, LEFT=RIGHT. LEFT alone
@@ -439,9 +435,5 @@ func (e *NotFoundError) Missing() bool {
 
 // ColumnsString returns columns in the syntax of [ParseColumns].
 func ColumnsString(columns []Column) string {
-	parts := make([]string, len(columns))
-	for i, c := range columns {
-		parts[i] = c.String()
-	}
-	return strings.Join(parts, ",")
+	return strings.Join(each.Slice(columns, Column.String), ",")
 }

@@ -101,7 +101,7 @@ func partText(c Class, part []byte) string {
 	case Float:
 		return strconv.FormatFloat(math.Float64frombits(binary.LittleEndian.Uint64(part)), 'g', -1, 64)
 	case Integer, Boolean, Date, Fixed(16):
-		write, _ := toText(c, nil, arrow.BinaryTypes.String)
+		write, _ := toText(c, arrow.BinaryTypes.String)
 		if text, ok := write(nil, part); ok {
 			return string(text)
 		}

@@ -10,24 +10,37 @@ import (
 
 // typeNames maps the Arrow and SQL names of the types without parameters that a key
 // can be cast to.
-var typeNames = map[string]arrow.DataType{
-	"int16": arrow.PrimitiveTypes.Int16, "int32": arrow.PrimitiveTypes.Int32, "int64": arrow.PrimitiveTypes.Int64,
-	"uint8": arrow.PrimitiveTypes.Uint8, "uint16": arrow.PrimitiveTypes.Uint16, "uint32": arrow.PrimitiveTypes.Uint32, "uint64": arrow.PrimitiveTypes.Uint64,
-	"tinyint": arrow.PrimitiveTypes.Int8, "smallint": arrow.PrimitiveTypes.Int16, "bigint": arrow.PrimitiveTypes.Int64, "long": arrow.PrimitiveTypes.Int64,
-	"int": arrow.PrimitiveTypes.Int64, "integer": arrow.PrimitiveTypes.Int64,
-	"utinyint": arrow.PrimitiveTypes.Uint8, "usmallint": arrow.PrimitiveTypes.Uint16, "uinteger": arrow.PrimitiveTypes.Uint32, "ubigint": arrow.PrimitiveTypes.Uint64,
-	"float": arrow.PrimitiveTypes.Float32, "float32": arrow.PrimitiveTypes.Float32, "real": arrow.PrimitiveTypes.Float32,
-	"double": arrow.PrimitiveTypes.Float64, "float64": arrow.PrimitiveTypes.Float64, "double precision": arrow.PrimitiveTypes.Float64,
-	"string": arrow.BinaryTypes.String, "utf8": arrow.BinaryTypes.String, "large_string": arrow.BinaryTypes.String, "large_utf8": arrow.BinaryTypes.String,
-	"varchar": arrow.BinaryTypes.String, "text": arrow.BinaryTypes.String,
-	"binary": arrow.BinaryTypes.Binary, "large_binary": arrow.BinaryTypes.Binary, "blob": arrow.BinaryTypes.Binary, "bytea": arrow.BinaryTypes.Binary, "varbinary": arrow.BinaryTypes.Binary,
-	"bool": arrow.FixedWidthTypes.Boolean, "boolean": arrow.FixedWidthTypes.Boolean,
-	"date": arrow.FixedWidthTypes.Date32, "date32": arrow.FixedWidthTypes.Date32, "date64": arrow.FixedWidthTypes.Date32,
-	"time": arrow.FixedWidthTypes.Time64ns, "time32": arrow.FixedWidthTypes.Time64ns, "time64": arrow.FixedWidthTypes.Time64ns,
-	"timestamp": &arrow.TimestampType{Unit: arrow.Nanosecond}, "datetime": &arrow.TimestampType{Unit: arrow.Nanosecond},
-	"timestamptz": arrow.FixedWidthTypes.Timestamp_ns, "timestamp with time zone": arrow.FixedWidthTypes.Timestamp_ns,
-	"uuid": &arrow.FixedSizeBinaryType{ByteWidth: 16},
-}
+var typeNames = func() map[string]arrow.DataType {
+	types := map[string]arrow.DataType{}
+	for _, t := range []struct {
+		of    arrow.DataType
+		names string
+	}{
+		{arrow.PrimitiveTypes.Int16, "int16, smallint"},
+		{arrow.PrimitiveTypes.Int32, "int32"},
+		{arrow.PrimitiveTypes.Int64, "int64, bigint, long, int, integer"},
+		{arrow.PrimitiveTypes.Uint8, "uint8, utinyint"},
+		{arrow.PrimitiveTypes.Uint16, "uint16, usmallint"},
+		{arrow.PrimitiveTypes.Uint32, "uint32, uinteger"},
+		{arrow.PrimitiveTypes.Uint64, "uint64, ubigint"},
+		{arrow.PrimitiveTypes.Int8, "tinyint"},
+		{arrow.PrimitiveTypes.Float32, "float, float32, real"},
+		{arrow.PrimitiveTypes.Float64, "double, float64, double precision"},
+		{arrow.BinaryTypes.String, "string, utf8, large_string, large_utf8, varchar, text"},
+		{arrow.BinaryTypes.Binary, "binary, large_binary, blob, bytea, varbinary"},
+		{arrow.FixedWidthTypes.Boolean, "bool, boolean"},
+		{arrow.FixedWidthTypes.Date32, "date, date32, date64"},
+		{arrow.FixedWidthTypes.Time64ns, "time, time32, time64"},
+		{&arrow.TimestampType{Unit: arrow.Nanosecond}, "timestamp, datetime"},
+		{arrow.FixedWidthTypes.Timestamp_ns, "timestamptz, timestamp with time zone"},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 16}, "uuid"},
+	} {
+		for name := range strings.SplitSeq(t.names, ", ") {
+			types[name] = t.of
+		}
+	}
+	return types
+}()
 
 // ParseType returns the type that a cast names, by its Arrow name or SQL alias, in
 // any case. Units and sizes that make no difference to keys are dropped. int8 is

@@ -39,11 +39,7 @@ func (o *Options) checkRules() error {
 
 // concerned reports whether a rule could change the filter's keys.
 func concerned(f *filters.Filter) bool {
-	var classes []keys.Class
-	for _, c := range f.KeyClasses() {
-		classes = append(classes, keys.Class(c))
-	}
-	return keys.UUID.Concerns(classes)
+	return keys.UUID.Concerns(keys.ClassesOf(f.KeyClasses()))
 }
 
 // otherRule is the error for a filter that was built with the rule want, if the

@@ -35,6 +35,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -157,11 +158,7 @@ func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources 
 }
 
 func PiecesOf(sources []*Source) []source.Piece {
-	pieces := make([]source.Piece, len(sources))
-	for i, s := range sources {
-		pieces[i] = s.Piece
-	}
-	return pieces
+	return each.Slice(sources, func(s *Source) source.Piece { return s.Piece })
 }
 
 func (e *engine) allJobs(sources []*Source) iter.Seq[*rangeJob] {

@@ -110,8 +110,8 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 // sweep removes what killed processes have left in the directory and beside it.
 func (d *Dir) sweep(ctx context.Context) error {
 	err := objects.SweepStaged(ctx, d.Store, d.Name, objects.Resolve(d.Store, d.Manifests), func() (map[string]bool, error) {
-		l := &listing{dir: d}
-		if err := l.manifests(ctx); err != nil {
+		l, err := d.lookBeside(ctx)
+		if err != nil {
 			return nil, err
 		}
 		return l.tokens(ctx, nil)

@@ -40,8 +40,8 @@ func pause(ctx context.Context, try int) error {
 // for other workers. An output of this run that is damaged is an error.
 func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err error) {
 	d := r.dir
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
+	l, err := d.lookBeside(ctx)
+	if err != nil {
 		return "", err
 	}
 	if names := l.of(r.id[:digits], r.of()); len(names) > 0 {
@@ -371,9 +371,9 @@ func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 
 // overtaken drops the run, which can be committed no more, and returns the error.
 func (r *Run) overtaken(ctx context.Context, err error) error {
-	l := &listing{dir: r.dir}
-	if err := l.manifests(ctx); err != nil {
-		return err
+	l, failed := r.dir.lookBeside(ctx)
+	if failed != nil {
+		return failed
 	}
 	return errors.Join(err, r.drop(ctx, l))
 }
@@ -407,8 +407,8 @@ func (d *Dir) present(ctx context.Context, l *listing, s *State, files []File) e
 			}
 			got = "other bytes"
 		}
-		now := &listing{dir: d}
-		if err := now.manifests(ctx); err != nil {
+		now, err := d.lookBeside(ctx)
+		if err != nil {
 			return err
 		}
 		if now.newest != l.newest { // another process has published it since the manifests were listed
@@ -445,8 +445,8 @@ func (d *Dir) room(ctx context.Context, l *listing, s *State, files []File, forc
 // newest returns errLost, and removes a state again, if there is a later one that does not
 // descend from it: it was made from an old state, whose number had become free.
 func (d *Dir) newest(ctx context.Context, written *State, p *Part) error {
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil || l.newest <= written.Generation {
+	l, err := d.lookBeside(ctx)
+	if err != nil || l.newest <= written.Generation {
 		return err
 	}
 	s, err := l.state(ctx)

@@ -126,12 +126,17 @@ type listing struct {
 // look lists the directory and its manifests. These are read where they are needed: a
 // worker of many need not read what the others have written.
 func (d *Dir) look(ctx context.Context) (*listing, error) {
-	l := &listing{dir: d}
-	err := l.manifests(ctx)
+	l, err := d.lookBeside(ctx)
 	if err == nil {
 		err = l.tree(ctx)
 	}
 	return l, err
+}
+
+// lookBeside lists the manifests alone.
+func (d *Dir) lookBeside(ctx context.Context) (*listing, error) {
+	l := &listing{dir: d}
+	return l, l.manifests(ctx)
 }
 
 // tree lists the directory. The manifests were listed before, so that the files of a state

@@ -185,15 +185,14 @@ func (d *Dir) copyState(ctx context.Context, s *State) error {
 		if err := d.writeState(ctx, copyName, s, true); err != nil {
 			return err
 		}
-		l := &listing{dir: d}
-		if err := l.manifests(ctx); err != nil {
+		l, err := d.lookBeside(ctx)
+		if err != nil {
 			return err
 		}
 		if l.newest == s.Generation {
 			return nil
 		}
-		l, err := d.settled(ctx)
-		if err != nil {
+		if l, err = d.settled(ctx); err != nil {
 			return err
 		}
 		if s, err = l.state(ctx); err != nil {

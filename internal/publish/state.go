@@ -176,8 +176,8 @@ func (d *Dir) HiveTypes(ctx context.Context) []string {
 
 // state returns the state of the directory.
 func (d *Dir) state(ctx context.Context) (*State, error) {
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
+	l, err := d.lookBeside(ctx)
+	if err != nil {
 		return nil, err
 	}
 	return l.state(ctx)

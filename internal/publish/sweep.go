@@ -75,8 +75,8 @@ var (
 
 // left lists what [Dir.Sweep] does.
 func (d *Dir) left(ctx context.Context, older time.Duration) (all []Left, err error) {
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
+	l, err := d.lookBeside(ctx)
+	if err != nil {
 		return nil, err
 	}
 	beside, err := objects.Below(ctx, d.Store, d.Manifests)

@@ -15,8 +15,8 @@ const cutShort = "its commit was cut short (run bloomjoin commit, or the run aga
 // Unfinished returns why the directory cannot be read: no run is committed, or a commit was cut
 // short, or a file is not as the state says. It is empty for a directory without manifests.
 func (d *Dir) Unfinished(ctx context.Context) (string, error) {
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
+	l, err := d.lookBeside(ctx)
+	if err != nil {
 		return "", err
 	}
 	if l.newest == 0 {
@@ -95,8 +95,7 @@ func (l *listing) differs(ctx context.Context, p *partName) (string, error) {
 
 // waits returns what the run waits for; empty: it is committed.
 func (r *Run) waits(ctx context.Context) (string, error) {
-	l := &listing{dir: r.dir}
-	err := l.manifests(ctx)
+	l, err := r.dir.lookBeside(ctx)
 	own := l.of(r.id[:digits], r.of())
 	if err == nil && len(own) == 0 {
 		err = r.counts(ctx)

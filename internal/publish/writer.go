@@ -155,8 +155,8 @@ func (r *Run) undo(ctx context.Context, failed error) error {
 		_, err := r.dir.mark(ctx)
 		return err
 	}
-	l := &listing{dir: r.dir}
-	if err := l.manifests(ctx); err != nil {
+	l, err := r.dir.lookBeside(ctx)
+	if err != nil {
 		return err
 	}
 	return r.drop(ctx, l)

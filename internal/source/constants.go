@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -128,10 +129,7 @@ func (c *constantTable) complete(rec arrow.Record, schema *arrow.Schema, columns
 }
 
 func Project(schema *arrow.Schema, cols []int) *arrow.Schema {
-	fields := make([]arrow.Field, len(cols))
-	for i, c := range cols {
-		fields[i] = schema.Field(c)
-	}
+	fields := each.Slice(cols, schema.Field)
 	md := schema.Metadata()
 	return take.WithoutKeys(arrow.NewSchema(fields, &md), take.Describing...)
 }

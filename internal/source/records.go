@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -78,10 +79,7 @@ func (t *recordTable) Read(ctx context.Context, group int, columns []int) iter.S
 		p := &recordPass{recordTable: t, columns: columns, yield: yield, schema: t.schema}
 		if columns != nil {
 			md := t.schema.Metadata()
-			fields := make([]arrow.Field, len(columns))
-			for i, c := range columns {
-				fields[i] = t.schema.Field(c)
-			}
+			fields := each.Slice(columns, t.schema.Field)
 			p.schema = arrow.NewSchema(fields, &md)
 		}
 		if err := p.run(ctx); err != nil && !p.left {
@@ -178,10 +176,7 @@ func (p *recordPass) check(rec arrow.Record) error {
 func (p *recordPass) pass(rec arrow.Record) {
 	cols := rec.Columns()
 	if p.columns != nil {
-		cols = make([]arrow.Array, len(p.columns))
-		for i, c := range p.columns {
-			cols[i] = rec.Column(c)
-		}
+		cols = each.Slice(p.columns, rec.Column)
 	}
 	whole := array.NewRecord(p.schema, cols, rec.NumRows())
 	defer whole.Release()

@@ -1,11 +1,11 @@
 package take
 
 import (
-	"fmt"
-
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // PlainType returns t with the value types of dictionaries in place of
@@ -42,11 +42,7 @@ func withFields(t arrow.DataType, fn func(arrow.Field) arrow.Field) arrow.DataTy
 		m.SetItemNullable(v.Nullable)
 		return m
 	case *arrow.StructType:
-		fields := make([]arrow.Field, len(t.Fields()))
-		for i, f := range t.Fields() {
-			fields[i] = fn(f)
-		}
-		return arrow.StructOf(fields...)
+		return arrow.StructOf(each.Slice(t.Fields(), fn)...)
 	}
 	return t
 }
@@ -66,20 +62,7 @@ func PlainSchema(s *arrow.Schema) *arrow.Schema {
 // different dictionaries can be concatenated. Columns without dictionaries are
 // shared. The caller releases the result.
 func PlainRecord(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
-	cols := make([]arrow.Array, 0, rec.NumCols())
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
-	for i, col := range rec.Columns() {
-		c, err := Plain(mem, col)
-		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
-		}
-		cols = append(cols, c)
-	}
-	return array.NewRecord(PlainSchema(rec.Schema()), cols, rec.NumRows()), nil
+	return columns(rec, PlainSchema(rec.Schema()), rec.NumRows(), func(a arrow.Array) (arrow.Array, error) { return Plain(mem, a) })
 }
 
 // Plain returns a with its dictionaries decoded, or a itself if it has none. The

@@ -31,6 +31,11 @@ var ErrTooLarge = errors.New("rows exceed the 2 GiB of a column with 32-bit offs
 // Record returns the given rows of rec, in the given order. The caller
 // releases the result.
 func Record(mem memory.Allocator, rec arrow.Record, rows []int) (arrow.Record, error) {
+	return columns(rec, rec.Schema(), int64(len(rows)), func(a arrow.Array) (arrow.Array, error) { return Array(mem, a, rows) })
+}
+
+// columns returns a record of what fn returns for each column of rec.
+func columns(rec arrow.Record, schema *arrow.Schema, rows int64, fn func(arrow.Array) (arrow.Array, error)) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, rec.NumCols())
 	defer func() {
 		for _, c := range cols {
@@ -38,13 +43,13 @@ func Record(mem memory.Allocator, rec arrow.Record, rows []int) (arrow.Record, e
 		}
 	}()
 	for i, col := range rec.Columns() {
-		c, err := Array(mem, col, rows)
+		c, err := fn(col)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
 		}
 		cols = append(cols, c)
 	}
-	return array.NewRecord(rec.Schema(), cols, int64(len(rows))), nil
+	return array.NewRecord(schema, cols, rows), nil
 }
 
 // Array returns the given rows of a. A negative row gives NULL. The caller

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 // Append appends the normal form of a URL to dst. A text without the form
@@ -49,9 +50,7 @@ func Append(dst, text []byte) []byte {
 	if len(port) > 0 {
 		dst = append(append(dst, ':'), port...)
 	}
-	if i := bytes.IndexByte(rest, '#'); i >= 0 {
-		rest = rest[:i]
-	}
+	rest, _, _ = bytes.Cut(rest, []byte("#"))
 	path, query := rest, []byte(nil)
 	if i := bytes.IndexByte(rest, '?'); i >= 0 {
 		path, query = rest[:i], rest[i:]
@@ -260,12 +259,12 @@ var kinds = func() (k [256]uint8) {
 	for c := range k {
 		b := byte(c)
 		switch {
-		case isLetter(b) || isDigit(b) || bytes.IndexByte([]byte("-._~"), b) >= 0:
+		case isLetter(b) || isDigit(b) || strings.IndexByte("-._~", b) >= 0:
 			k[c] = free
-		case c <= ' ' || c >= 0x7f || bytes.IndexByte([]byte("%\"<>\\^`{|}"), b) >= 0:
+		case c <= ' ' || c >= 0x7f || strings.IndexByte("%\"<>\\^`{|}", b) >= 0:
 			k[c] = escape
 		}
-		if c <= ' ' || c == 0x7f || bytes.IndexByte([]byte("#%/:<>?@[\\]^|"), b) >= 0 {
+		if c <= ' ' || c == 0x7f || strings.IndexByte("#%/:<>?@[\\]^|", b) >= 0 {
 			k[c] |= noHost
 		}
 	}

@@ -2,6 +2,7 @@ package where
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -29,15 +30,15 @@ type token struct {
 }
 
 // reserved has the words that name a column only in double quotes.
-var reserved = map[string]bool{
-	"AND": true, "OR": true, "NOT": true, "IN": true, "IS": true, "NULL": true, "TRUE": true, "FALSE": true, "LIKE": true,
-	"BETWEEN": true, "ILIKE": true, "SIMILAR": true, "GLOB": true, "ESCAPE": true, "DISTINCT": true, "FROM": true, "UNKNOWN": true,
-	"ISNULL": true, "NOTNULL": true, "CASE": true, "CAST": true, "EXISTS": true, "ANY": true, "ALL": true, "COLLATE": true, "SELECT": true, "WHERE": true,
-}
+var reserved = strings.Fields(`AND OR NOT IN IS NULL TRUE FALSE LIKE BETWEEN ILIKE SIMILAR GLOB ESCAPE DISTINCT FROM UNKNOWN
+	ISNULL NOTNULL CASE CAST EXISTS ANY ALL COLLATE SELECT WHERE`)
+
+// isReserved reports whether a word is reserved, in any case.
+func isReserved(word string) bool { return slices.Contains(reserved, strings.ToUpper(word)) }
 
 // isBare reports whether a name is read as a column without quotes.
 func isBare(name string) bool {
-	return name != "" && nameLen(name) == len(name) && !reserved[strings.ToUpper(name)]
+	return name != "" && nameLen(name) == len(name) && !isReserved(name)
 }
 
 // nameLen returns the length of the bare name that s begins with.
@@ -54,7 +55,7 @@ func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
 // symbols are the tokens of punctuation, longer ones first. Some are in no valid condition,
 // so that errors can name them.
-var symbols = []string{"<=", ">=", "<>", "!=", "==", "::", "||", "->", "=", "<", ">", "(", ")", ",", ".", "+", "-", "*", "/", "%", "[", "]", "{", "}", ";", "^", "&", "|", "~", "?", "$", "@", "#", ":", "!"}
+var symbols = strings.Fields("<= >= <> != == :: || -> = < > ( ) , . + - * / % [ ] { } ; ^ & | ~ ? $ @ # : !")
 
 // tokens splits the text. The last token is tokenEnd.
 func tokens(text string) ([]token, error) {

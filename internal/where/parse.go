@@ -277,13 +277,13 @@ func (p *parser) comparand() (term, error) {
 		start := p.next
 		negated := p.word("NOT")
 		var n *node
-		switch at := p.peek().at; {
+		switch {
 		case p.word("IN"):
-			n, err = p.in(t, at)
+			n, err = p.in(t)
 		case p.word("BETWEEN"):
-			n, err = p.between(t, at)
+			n, err = p.between(t)
 		case p.word("LIKE"):
-			n, err = p.like(t, at)
+			n, err = p.like(t)
 		case negated:
 			return term{}, p.unexpected("IN, BETWEEN or LIKE")
 		default:
@@ -296,8 +296,8 @@ func (p *parser) comparand() (term, error) {
 }
 
 // in reads the list of IN.
-func (p *parser) in(t term, at int) (*node, error) {
-	if err := p.wantColumn(t, at, "IN"); err != nil {
+func (p *parser) in(t term) (*node, error) {
+	if err := p.wantColumn(t, "IN"); err != nil {
 		return nil, err
 	}
 	if !p.symbol("(") {
@@ -320,8 +320,8 @@ func (p *parser) in(t term, at int) (*node, error) {
 }
 
 // between reads the bounds of BETWEEN.
-func (p *parser) between(t term, at int) (*node, error) {
-	if err := p.wantColumn(t, at, "BETWEEN"); err != nil {
+func (p *parser) between(t term) (*node, error) {
+	if err := p.wantColumn(t, "BETWEEN"); err != nil {
 		return nil, err
 	}
 	least, err := p.literal()
@@ -341,8 +341,8 @@ func (p *parser) between(t term, at int) (*node, error) {
 }
 
 // like reads the pattern of LIKE.
-func (p *parser) like(t term, at int) (*node, error) {
-	if err := p.wantColumn(t, at, "LIKE"); err != nil {
+func (p *parser) like(t term) (*node, error) {
+	if err := p.wantColumn(t, "LIKE"); err != nil {
 		return nil, err
 	}
 	begin := p.peek().at
@@ -359,7 +359,7 @@ func (p *parser) like(t term, at int) (*node, error) {
 	return &node{op: opTest, test: &test{op: testLike, path: t.column, args: []literal{*l}}}, nil
 }
 
-func (p *parser) wantColumn(t term, at int, word string) error {
+func (p *parser) wantColumn(t term, word string) error {
 	if t.column == nil {
 		return errorAt(p.text, t.at, "want a column before %s", word)
 	}
@@ -403,7 +403,7 @@ func (p *parser) primary() (term, error) {
 	case t.kind == tokenString:
 		p.next++
 		return term{literal: &literal{kind: litString, text: t.text}, at: t.at}, nil
-	case t.kind == tokenQuoted, t.kind == tokenName && !reserved[strings.ToUpper(t.text)]:
+	case t.kind == tokenQuoted, t.kind == tokenName && !isReserved(t.text):
 		return p.name()
 	}
 	for _, l := range []literal{{kind: litBool, text: "TRUE"}, {kind: litBool, text: "FALSE"}, {kind: litNull, text: "NULL"}} {

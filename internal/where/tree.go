@@ -3,6 +3,7 @@ package where
 import (
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -100,10 +101,7 @@ func (n *node) text() string {
 		}
 		return kid.inside(opIs) + " IS " + n.truth.String()
 	}
-	parts := make([]string, len(n.kids))
-	for i, kid := range n.kids {
-		parts[i] = kid.inside(n.op)
-	}
+	parts := each.Slice(n.kids, func(kid *node) string { return kid.inside(n.op) })
 	return strings.Join(parts, map[op]string{opAnd: " AND ", opOr: " OR "}[n.op])
 }
 
@@ -123,10 +121,7 @@ func (t *test) text() string {
 	case testIsNull:
 		return column + " IS NULL"
 	case testIn:
-		list := make([]string, len(t.args))
-		for i, l := range t.args {
-			list[i] = l.String()
-		}
+		list := each.Slice(t.args, literal.String)
 		return column + " IN (" + strings.Join(list, ", ") + ")"
 	}
 	return column + " " + spelling[t.op] + " " + t.args[0].String()

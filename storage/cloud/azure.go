@@ -10,7 +10,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	azblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -119,7 +118,7 @@ func (b *bucket) azureClient(a account, connection string) (*container.Client, e
 }
 
 func (a azure) page(ctx context.Context, prefix, delimiter, token string, most int) (entries []entry, next string, err error) {
-	o := &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: optional(token), MaxResults: to.Ptr(int32(most))}
+	o := &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: optional(token), MaxResults: new(int32(most))}
 	out, err := a.NewListBlobsHierarchyPager(delimiter, o).NextPage(ctx)
 	if err != nil {
 		return nil, "", err
@@ -149,6 +148,14 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
+// lengthOf returns the length that an answer names, -1 if it names none.
+func lengthOf(p *int64) int64 {
+	if p == nil {
+		return -1
+	}
+	return *p
+}
+
 func (a azure) head(ctx context.Context, key string) (entry, error) {
 	p, err := a.NewBlobClient(key).GetProperties(ctx, nil)
 	if err != nil {
@@ -170,11 +177,7 @@ func (a azure) get(ctx context.Context, key, identity string, off, n int64) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	length := int64(-1)
-	if out.ContentLength != nil {
-		length = *out.ContentLength
-	}
-	return ranged(out.Body, value(out.ContentRange), length, etag(string(value(out.ETag))), off)
+	return ranged(out.Body, value(out.ContentRange), lengthOf(out.ContentLength), etag(string(value(out.ETag))), off)
 }
 
 func (azure) code(err error) (code, text string) {

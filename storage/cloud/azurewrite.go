@@ -11,7 +11,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	azblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -26,9 +25,9 @@ func only(identity string) *azblob.AccessConditions {
 	switch identity {
 	case anyVersion:
 	case "":
-		is.IfNoneMatch = to.Ptr(azcore.ETagAny)
+		is.IfNoneMatch = new(azcore.ETagAny)
 	default:
-		is.IfMatch = to.Ptr(azcore.ETag(`"` + identity + `"`))
+		is.IfMatch = new(azcore.ETag(`"` + identity + `"`))
 	}
 	return &azblob.AccessConditions{ModifiedAccessConditions: is}
 }
@@ -36,7 +35,7 @@ func only(identity string) *azblob.AccessConditions {
 func azureMark(mark string) map[string]*string { return map[string]*string{markKey: &mark} }
 
 func azureHeaders() *azblob.HTTPHeaders {
-	return &azblob.HTTPHeaders{BlobContentType: to.Ptr(contentType)}
+	return &azblob.HTTPHeaders{BlobContentType: new(contentType)}
 }
 
 func (k azureSink) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {

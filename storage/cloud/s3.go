@@ -42,7 +42,7 @@ func (b *bucket) openS3(ctx context.Context) error {
 	}
 	client := s3.NewFromConfig(cfg, func(c *s3.Options) { b.s.configure(c) })
 	b.cloud = amazon{client, b.place.bucket}
-	b.sink = &s3Sink{client, b.place.bucket, o.SSE, o.KMSKey, newRecords(aws.ToString(client.Options().BaseEndpoint), b.place.bucket)}
+	b.sink = &s3Sink{client, b.place.bucket, o.SSE, o.KMSKey, newRecords(value(client.Options().BaseEndpoint), b.place.bucket)}
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (s *store) configure(c *s3.Options) {
 	c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	c.DisableLogOutputChecksumValidationSkipped = true
 	if s.opts.Endpoint != "" {
-		c.BaseEndpoint = aws.String(s.opts.Endpoint)
+		c.BaseEndpoint = new(s.opts.Endpoint)
 	}
 	if c.BaseEndpoint != nil {
 		c.UsePathStyle = true
@@ -73,18 +73,18 @@ func (s *store) configure(c *s3.Options) {
 
 func (a amazon) page(ctx context.Context, prefix, delimiter, token string, most int) (entries []entry, next string, err error) {
 	out, err := a.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
-		Bucket: &a.bucket, Prefix: optional(prefix), Delimiter: optional(delimiter), ContinuationToken: optional(token), MaxKeys: aws.Int32(int32(most)),
+		Bucket: &a.bucket, Prefix: optional(prefix), Delimiter: optional(delimiter), ContinuationToken: optional(token), MaxKeys: new(int32(most)),
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	for _, o := range out.Contents {
-		entries = append(entries, entry{aws.ToString(o.Key), aws.ToInt64(o.Size), aws.ToTime(o.LastModified), etag(aws.ToString(o.ETag)), false})
+		entries = append(entries, entry{value(o.Key), value(o.Size), value(o.LastModified), etag(value(o.ETag)), false})
 	}
 	for _, dir := range out.CommonPrefixes {
-		entries = append(entries, entry{key: aws.ToString(dir.Prefix), dir: true})
+		entries = append(entries, entry{key: value(dir.Prefix), dir: true})
 	}
-	return entries, aws.ToString(out.NextContinuationToken), nil
+	return entries, value(out.NextContinuationToken), nil
 }
 
 func (a amazon) head(ctx context.Context, key string) (entry, error) {
@@ -100,23 +100,19 @@ func (a amazon) head(ctx context.Context, key string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	return entry{key, aws.ToInt64(out.ContentLength), aws.ToTime(out.LastModified), etag(aws.ToString(out.ETag)), false}, nil
+	return entry{key, value(out.ContentLength), value(out.LastModified), etag(value(out.ETag)), false}, nil
 }
 
 func (a amazon) get(ctx context.Context, key, identity string, off, n int64) (answer, error) {
-	in := &s3.GetObjectInput{Bucket: &a.bucket, Key: &key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+n-1))}
+	in := &s3.GetObjectInput{Bucket: &a.bucket, Key: &key, Range: new(fmt.Sprintf("bytes=%d-%d", off, off+n-1))}
 	if identity != "" {
-		in.IfMatch = aws.String(`"` + identity + `"`)
+		in.IfMatch = new(`"` + identity + `"`)
 	}
 	out, err := a.client.GetObject(ctx, in)
 	if err != nil {
 		return answer{}, err
 	}
-	length := int64(-1)
-	if out.ContentLength != nil {
-		length = *out.ContentLength
-	}
-	return ranged(out.Body, aws.ToString(out.ContentRange), length, etag(aws.ToString(out.ETag)), off)
+	return ranged(out.Body, value(out.ContentRange), lengthOf(out.ContentLength), etag(value(out.ETag)), off)
 }
 
 func (amazon) code(err error) (code, text string) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
@@ -28,9 +27,9 @@ func conditions(over string) (match, none *string) {
 	case anyVersion:
 		return nil, nil
 	case "":
-		return nil, aws.String("*")
+		return nil, new("*")
 	}
-	return aws.String(`"` + over + `"`), nil
+	return new(`"` + over + `"`), nil
 }
 
 func optional(s string) *string {
@@ -43,25 +42,25 @@ func optional(s string) *string {
 func (k *s3Sink) put(ctx context.Context, key string, body []byte, mark, over string) (identity string, err error) {
 	match, none := conditions(over)
 	out, err := k.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &k.bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))), ContentType: aws.String(contentType),
+		Bucket: &k.bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: new(int64(len(body))), ContentType: new(contentType),
 		IfMatch: match, IfNoneMatch: none, Metadata: map[string]string{markKey: mark},
 		ServerSideEncryption: types.ServerSideEncryption(k.sse), SSEKMSKeyId: optional(k.kmsKey),
 	})
 	if err != nil {
 		return "", err
 	}
-	return etag(aws.ToString(out.ETag)), nil
+	return etag(value(out.ETag)), nil
 }
 
 func (k *s3Sink) begin(ctx context.Context, key, mark string) (upload, error) {
 	out, err := k.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket: &k.bucket, Key: &key, ContentType: aws.String(contentType), Metadata: map[string]string{markKey: mark},
+		Bucket: &k.bucket, Key: &key, ContentType: new(contentType), Metadata: map[string]string{markKey: mark},
 		ServerSideEncryption: types.ServerSideEncryption(k.sse), SSEKMSKeyId: optional(k.kmsKey),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &s3Upload{sink: k, key: key, id: out.UploadId, record: k.records.add(key, aws.ToString(out.UploadId))}, nil
+	return &s3Upload{sink: k, key: key, id: out.UploadId, record: k.records.add(key, value(out.UploadId))}, nil
 }
 
 func (k *s3Sink) marked(ctx context.Context, key string) (mark, identity string, err error) {
@@ -69,7 +68,7 @@ func (k *s3Sink) marked(ctx context.Context, key string) (mark, identity string,
 	if err != nil {
 		return "", "", err
 	}
-	return out.Metadata[markKey], etag(aws.ToString(out.ETag)), nil
+	return out.Metadata[markKey], etag(value(out.ETag)), nil
 }
 
 func (k *s3Sink) remove(ctx context.Context, key, identity string) error {
@@ -101,9 +100,9 @@ type s3Upload struct {
 func (*s3Upload) serial() bool { return false }
 
 func (u *s3Upload) part(ctx context.Context, n int, body []byte) error {
-	number := aws.Int32(int32(n + 1))
+	number := new(int32(n + 1))
 	out, err := u.sink.client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: &u.sink.bucket, Key: &u.key, UploadId: u.id, PartNumber: number, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))),
+		Bucket: &u.sink.bucket, Key: &u.key, UploadId: u.id, PartNumber: number, Body: bytes.NewReader(body), ContentLength: new(int64(len(body))),
 	})
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func (u *s3Upload) complete(ctx context.Context, over string) (identity string, 
 	if err != nil {
 		return "", err
 	}
-	return etag(aws.ToString(out.ETag)), nil
+	return etag(value(out.ETag)), nil
 }
 
 func sortParts(parts []types.CompletedPart) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -58,7 +57,7 @@ type mover interface {
 func (k *s3Sink) resume(key string, t stagedToken) upload {
 	u := &s3Upload{sink: k, key: key, id: &t.Upload}
 	for i, tag := range t.Tags {
-		u.parts = append(u.parts, types.CompletedPart{PartNumber: aws.Int32(int32(i + 1)), ETag: aws.String(tag.ETag), ChecksumCRC32: optional(tag.CRC32)})
+		u.parts = append(u.parts, types.CompletedPart{PartNumber: new(int32(i + 1)), ETag: new(tag.ETag), ChecksumCRC32: optional(tag.CRC32)})
 	}
 	return u
 }
@@ -74,7 +73,7 @@ func (u *s3Upload) token(t *stagedToken, owner string) {
 	t.Upload = *u.id
 	sortParts(u.parts)
 	for _, p := range u.parts {
-		t.Tags = append(t.Tags, partTag{aws.ToString(p.ETag), aws.ToString(p.ChecksumCRC32)})
+		t.Tags = append(t.Tags, partTag{value(p.ETag), value(p.ChecksumCRC32)})
 	}
 	if u.record != "" {
 		u.record = u.sink.records.write(u.record, record{Key: u.key, Upload: t.Upload, Owner: owner})
@@ -272,9 +271,9 @@ func (s *store) Unfinished(ctx context.Context, given string, kept map[string]bo
 	uploads, err := b.uploads(ctx, k, strings.TrimSuffix(n.key, "x"), false)
 	living := uploadsOf(kept)
 	for _, u := range uploads {
-		if id := aws.ToString(u.UploadId); !living[id] {
+		if id := value(u.UploadId); !living[id] {
 			token, _ := json.Marshal(stagedToken{Mark: "00", Upload: id}) // it never fails
-			all = append(all, storage.Object{Name: n.of(aws.ToString(u.Key)), Size: -1, ModTime: aws.ToTime(u.Initiated), Identity: string(token)})
+			all = append(all, storage.Object{Name: n.of(value(u.Key)), Size: -1, ModTime: value(u.Initiated), Identity: string(token)})
 		}
 	}
 	return all, err

@@ -68,15 +68,15 @@ func (b *bucket) sweep(ctx context.Context, k *s3Sink, key, owner string, kept f
 	all, _ := b.uploads(ctx, k, strings.TrimRight(key, "/"), true) // those that are not listed stay
 	all = slices.DeleteFunc(all, func(u types.MultipartUpload) bool {
 		old := u.Initiated != nil && time.Since(*u.Initiated) > oldUpload
-		return !old || living[aws.ToString(u.UploadId)] || !wanted(aws.ToString(u.Key))
+		return !old || living[value(u.UploadId)] || !wanted(value(u.Key))
 	})
 	if len(all) == 0 {
 		return
 	}
 	keep, err := kept()
 	for _, u := range all {
-		if id := aws.ToString(u.UploadId); err == nil && !keep[id] {
-			drop(aws.ToString(u.Key), id)
+		if id := value(u.UploadId); err == nil && !keep[id] {
+			drop(value(u.Key), id)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string, few bool
 			return all, err
 		}
 		all = append(all, out.Uploads...)
-		if few || !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextKeyMarker) == "" {
+		if few || !aws.ToBool(out.IsTruncated) || value(out.NextKeyMarker) == "" {
 			return all, nil
 		}
 		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker

@@ -88,7 +88,7 @@ func (a *matcher) inFile(err error) error {
 	return &fault.Error{Kind: fault.ErrUnsupported, At: fault.At{File: a.from.Name}, What: "columns are found by name", Err: err}
 }
 
-func (a *matcher) mismatch(path []step, src, dst *field, want, got string) error {
+func (a *matcher) mismatch(path []step, dst *field, want, got string) error {
 	var names []string
 	for _, s := range path {
 		names = append(names, s.dst.Name)
@@ -104,20 +104,20 @@ func (a *matcher) mismatch(path []step, src, dst *field, want, got string) error
 func (a *matcher) node(src, dst, above *field, path []step) error {
 	switch {
 	case src == nil && dst.Repetition == format.Required:
-		return a.mismatch(path, src, dst, "required "+dst.describe(), "no such column")
+		return a.mismatch(path, dst, "required "+dst.describe(), "no such column")
 	case src == nil:
 		a.missing(dst, above, false, path)
 		return nil
 	case src.allNull() && !dst.allNull():
 		if dst.Repetition != format.Optional {
-			return a.mismatch(path, src, dst, "an optional column", src.describe())
+			return a.mismatch(path, dst, "an optional column", src.describe())
 		}
 		a.missing(dst, src, true, path)
 		return nil
 	case !matching(src, dst):
-		return a.mismatch(path, src, dst, dst.describe(), src.describe())
+		return a.mismatch(path, dst, dst.describe(), src.describe())
 	case src.Repetition != dst.Repetition && (src.Repetition != format.Required || dst.Repetition != format.Optional):
-		return a.mismatch(path, src, dst, strings.ToLower(dst.Repetition.String()), strings.ToLower(src.Repetition.String()))
+		return a.mismatch(path, dst, strings.ToLower(dst.Repetition.String()), strings.ToLower(src.Repetition.String()))
 	}
 	path = append(path[:len(path):len(path)], step{src, dst})
 	if dst.form == leafForm {
@@ -156,7 +156,7 @@ func (a *matcher) children(src, dst *field, path []step) error {
 	}
 	for _, s := range src.children {
 		if !taken[s] {
-			return a.mismatch(path, s, s, "no such field in the structure", s.describe())
+			return a.mismatch(path, s, "no such field in the structure", s.describe())
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func (a *matcher) present(src, dst *field, path []step) error {
 	}
 	t, ok := widest([]valueType{dst.value, src.value})
 	if !ok || !t.same(&dst.value) {
-		return a.mismatch(path[:len(path)-1], src, dst, dst.value.String(), src.value.String())
+		return a.mismatch(path[:len(path)-1], dst, dst.value.String(), src.value.String())
 	}
 	s.values = newWidening(&src.value, &dst.value)
 	s.identity = s.values == nil && src.maxDef == dst.maxDef

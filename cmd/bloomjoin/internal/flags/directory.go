@@ -23,6 +23,12 @@ func (o *Directory) Add(f *pflag.FlagSet) {
 	AddManifestDir(f, &o.manifests)
 }
 
+// AddTempDir adds the flag of verbs that put on disk what exceeds their memory.
+func AddTempDir(f *pflag.FlagSet, dir *string) {
+	f.StringVar(dir, "temp-dir", "", "`DIR` directory for what exceeds --memory")
+	Group(f, GroupMemory)
+}
+
 // AddManifestDir adds --manifest-dir.
 func AddManifestDir(f *pflag.FlagSet, dir *string) {
 	f.StringVar(dir, "manifest-dir", "", "`DIR` directory of OUT/'s manifests (default OUT.bloomjoin)")

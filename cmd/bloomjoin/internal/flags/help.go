@@ -31,15 +31,13 @@ var Groups = []string{
 // groupMark is the flag annotation that holds the heading of its group.
 const groupMark = "group"
 
-// Group adds the flags that add defines to f, under a heading.
-func Group(f *pflag.FlagSet, heading string, add func(f *pflag.FlagSet)) {
-	group := pflag.NewFlagSet(heading, pflag.ContinueOnError)
-	group.SortFlags = false
-	add(group)
+// Group puts the flags that were added to f since the last call under a heading.
+func Group(f *pflag.FlagSet, heading string) {
 	f.SortFlags = false
-	group.VisitAll(func(flag *pflag.Flag) {
-		flag.Annotations = map[string][]string{groupMark: {heading}}
-		f.AddFlag(flag)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations == nil {
+			flag.Annotations = map[string][]string{groupMark: {heading}}
+		}
 	})
 }
 

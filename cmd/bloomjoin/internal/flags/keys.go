@@ -9,15 +9,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
-// Keys are the flags for finding and converting key columns, for all verbs
+// Keys are the flags for finding, converting and normalizing key columns, for all verbs
 // that name keys.
 type Keys struct {
+	Normalize  string
 	IgnoreCase bool
 	castErrors string
 }
 
 // Add adds the flags.
 func (o *Keys) Add(f *pflag.FlagSet) {
+	f.StringVar(&o.Normalize, "normalize", "", NormalizeHelp)
 	f.BoolVar(&o.IgnoreCase, "ignore-case", false, "ignore the case of column names")
 	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that COL::TYPE cannot cast: error, or null")
 }
@@ -31,7 +33,17 @@ func (o *Keys) Check(columns ...[]keys.Column) error {
 	if o.NullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c keys.Column) bool { return c.Cast != nil }) {
 		return Usagef("--cast-errors null: no key is cast (write COL::TYPE to cast one, or leave the flag out)")
 	}
-	return nil
+	_, err := Rule(o.Normalize)
+	return err
+}
+
+// Rule returns the rule that --normalize names.
+func Rule(normalize string) (keys.Rule, error) {
+	rule, err := keys.ParseRule(normalize)
+	if err != nil {
+		return rule, Usagef("--normalize %w", err)
+	}
+	return rule, nil
 }
 
 // NullMisfits reports whether values that cannot be cast count as NULL.

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/pflag"
@@ -59,10 +60,7 @@ func (o *Layout) Check(opts *keyscan.Options, out *output.Destination) (err erro
 		}
 		opts.Schema = dataset.UnionByName
 	}
-	if err := OneOf("missing-key", o.MissingKey, "error", "skip-file"); err != nil {
-		return err
-	}
-	if err := o.checkSizes(out); err != nil {
+	if err := cmp.Or(OneOf("missing-key", o.MissingKey, "error", "skip-file"), o.checkSizes(out)); err != nil {
 		return err
 	}
 	kind := out.Kind()

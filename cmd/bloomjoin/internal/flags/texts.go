@@ -4,7 +4,6 @@ package flags
 const (
 	NormalizeHelp = "`RULES` normalize strings: trim, lower, uuid, url, url-host"
 	StrictHelp    = "fail if false positives or keys are too many, instead of warning"
-	TempDirHelp   = "`DIR` directory for what exceeds --memory"
 )
 
 // Descriptions of flags that scan and join have.

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // Table collects rows and prints them. It holds as much of each as fits on a line.
@@ -90,10 +91,7 @@ func (t *Table) Add(schema *arrow.Schema, columns []arrow.Array, rows int) {
 
 // AddRecord is Add for all columns of a record.
 func (t *Table) AddRecord(rec arrow.Record) {
-	var columns []arrow.Array
-	for _, c := range t.Pick(rec.Schema()) {
-		columns = append(columns, rec.Column(c))
-	}
+	columns := each.Slice(t.Pick(rec.Schema()), rec.Column)
 	t.Add(rec.Schema(), columns, int(rec.NumRows()))
 }
 

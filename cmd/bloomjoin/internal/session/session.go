@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -84,23 +85,25 @@ func (c *Session) Complete(cmd *cobra.Command, of map[string]flags.Completion) {
 
 // CommonFlags adds the flags of all verbs, and checks them before a verb starts.
 func (c *Session) CommonFlags(root *cobra.Command) {
-	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
-	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
-		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of all)")
-		f.IntVar(&c.Threads, "threads", 0, "`N` number of workers (default: one a processor)")
-	})
-	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
-		f.BoolVar(&c.JSON, "json", false, "end with a JSON object of the figures")
-		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` format of messages: text, or json (an object a line)")
-		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
-		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
-		f.String("metrics", "", "`FILE` write the figures, as OpenMetrics")
-		f.String("log", "", "`FILE` append messages and events, as JSON lines")
-		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
-		f.BoolVar(&c.Verbose, "verbose", false, "report how files were read, which were skipped, what took time")
-		f.BytesHexVar(&c.digest, "stdin-digest", nil, "`HEX` digest of standard input, by which a rerun is recognised")
-		f.Lookup("stdin-digest").Hidden = true // for programs that compute it, as the Python package
-	})
+	f := root.PersistentFlags()
+	c.addStore(f)
+	flags.Group(f, flags.GroupStorage)
+
+	f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of all)")
+	f.IntVar(&c.Threads, "threads", 0, "`N` number of workers (default: one a processor)")
+	flags.Group(f, flags.GroupMemory)
+
+	f.BoolVar(&c.JSON, "json", false, "end with a JSON object of the figures")
+	f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` format of messages: text, or json (an object a line)")
+	f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
+	f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms")
+	f.String("metrics", "", "`FILE` write the figures, as OpenMetrics")
+	f.String("log", "", "`FILE` append messages and events, as JSON lines")
+	f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
+	f.BoolVar(&c.Verbose, "verbose", false, "report how files were read, which were skipped, what took time")
+	f.BytesHexVar(&c.digest, "stdin-digest", nil, "`HEX` digest of standard input, by which a rerun is recognised")
+	f.Lookup("stdin-digest").Hidden = true // for programs that compute it, as the Python package
+	flags.Group(f, flags.GroupReports)
 	c.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		c.verb = strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
@@ -110,10 +113,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 		} else if c.verb == "probe" || c.verb == "dedup" {
 			c.dataTo = "-"
 		}
-		if err := flags.CheckExclusive(cmd); err != nil {
-			return err
-		}
-		if err := c.checkCommon(); err != nil {
+		if err := cmp.Or(flags.CheckExclusive(cmd), c.checkCommon()); err != nil {
 			return err
 		}
 		shard, _ := cmd.Flags().GetString("shard")
@@ -139,10 +139,7 @@ func (c *Session) checkCommon() error {
 	if c.quiet && c.Verbose {
 		return flags.Usagef("--quiet and --verbose exclude each other: give one of them")
 	}
-	if err := flags.OneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
-		return err
-	}
-	if err := flags.OneOf("log-format", c.logFormat, logText, logJSON); err != nil {
+	if err := cmp.Or(flags.OneOf("progress", c.progressMode, "auto", "lines", "none"), flags.OneOf("log-format", c.logFormat, logText, logJSON)); err != nil {
 		return err
 	}
 	if c.progressEvery < minProgress {

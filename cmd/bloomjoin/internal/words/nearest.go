@@ -9,6 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -33,10 +34,7 @@ func meantColumn(e *keys.NotFoundError) keys.Path {
 	if len(e.Have) == 0 || e.Meant != nil {
 		return e.Meant
 	}
-	names := make([]string, len(e.Have))
-	for i, p := range e.Have {
-		names[i] = p[len(p)-1]
-	}
+	names := each.Slice(e.Have, func(p keys.Path) string { return p[len(p)-1] })
 	if i := nearest(e.Name, names, maxTypos(e.Name)); i >= 0 {
 		return e.Have[i]
 	}

@@ -48,7 +48,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 			a.Layouts[f] = a.Layouts[last]
 			continue
 		}
-		l, err := a.newLayout(p, f)
+		l, err := a.newLayout(f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
@@ -90,7 +90,7 @@ type Layout struct {
 }
 
 // newLayout lays out the answer for a log file.
-func (a *Answer) newLayout(p *Pairing, f *source.File) (*Layout, error) {
+func (a *Answer) newLayout(f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
 	l := &Layout{}
 	if a.RowsOfLog() && a.opts.Schema == dataset.UnionByName { // the columns are those of several files

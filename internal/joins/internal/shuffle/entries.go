@@ -164,6 +164,15 @@ func (w *entryWriter) close() error {
 	return err
 }
 
+// finish is close, or drop after an error, which it returns.
+func (w *entryWriter) finish(err error) error {
+	if err != nil {
+		w.drop()
+		return err
+	}
+	return w.close()
+}
+
 // drop is close without writing.
 func (w *entryWriter) drop() {
 	if w.share != nil {

@@ -161,7 +161,7 @@ func (x *exchanger) bucket(ctx context.Context, log, ids *entryStream, level int
 			hi := min(lo+probedAtOnce, len(b.pairs))
 			x.table.warm(b, lo, hi)
 			for i := lo; i < hi; i++ {
-				if ok, _ := x.table.add(b, i); !ok {
+				if !x.table.add(b, i) {
 					return errFull
 				}
 			}
@@ -214,11 +214,7 @@ func (x *exchanger) deal(ctx context.Context, from *entryStream, parts []*entryS
 		}
 		return nil
 	})
-	if err != nil {
-		w.drop()
-		return err
-	}
-	return w.close()
+	return w.finish(err)
 }
 
 // byTableful exchanges the keys of a bucket, each time as many as the table takes,
@@ -235,7 +231,7 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 		x.table.resetForSets(x.s.pieces())
 		err = x.reader.each(ctx, from, func(b *entryBatch) error {
 			for i := range b.pairs {
-				if ok, _ := x.table.add(b, i); ok {
+				if x.table.add(b, i) {
 					continue
 				}
 				if err := w.put(0, b, i, b.tag(i)); err != nil {
@@ -244,11 +240,7 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 			}
 			return nil
 		})
-		if err != nil {
-			w.drop()
-			return err
-		}
-		if err := w.close(); err != nil {
+		if err := w.finish(err); err != nil {
 			return err
 		}
 		if x.table.count == 0 {

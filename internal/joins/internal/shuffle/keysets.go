@@ -139,28 +139,27 @@ func (t *logKeys) key(slot int) []byte {
 }
 
 // add adds the tag of entry i to the set of its key. If there is no room, it
-// changes nothing and returns false; fresh then says whether the key is not in the
-// table.
-func (t *logKeys) add(b *entryBatch, i int) (ok, fresh bool) {
+// changes nothing and returns false.
+func (t *logKeys) add(b *entryBatch, i int) bool {
 	tag := uint32(b.tag(i))
 	s, at := t.find(b, i)
 	if s.info&slotUsed != 0 {
-		return t.extend(s, tag), false
+		return t.extend(s, tag)
 	}
 	if t.count >= t.most {
-		return false, true
+		return false
 	}
 	if !t.integers {
 		key := b.keys[i]
 		if cap(t.arena)-len(t.arena) < len(key)+binary.MaxVarintLen64 {
-			return false, true
+			return false
 		}
 		t.places[at] = uint64(len(t.arena))
 		t.arena = append(binary.AppendUvarint(t.arena, uint64(len(key))), key...)
 	}
 	*s = keySlot{key: b.pairs[i].A, head: tag, info: slotUsed | uint32(b.pairs[i].B&slotNegative)}
 	t.count++
-	return true, true
+	return true
 }
 
 // extend adds a tag to a set.
