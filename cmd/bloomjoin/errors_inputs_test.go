@@ -114,7 +114,6 @@ func logErrors() []errorGroup {
 			failed("A time without a zone", scan+"-o out.parquet delta:delta@2026-01-01"),
 			failed("A directory that is no table", scan+"-o out.parquet delta:log"),
 			failed("A table in a catalog", scan+"-o out.parquet uc:main.logs"),
-			failed("A table to inspect", "bloomjoin inspect delta:delta"),
 			failed("Files of an Iceberg table", scan+"-o out/ --base iceberg 'iceberg/data/*.parquet'"),
 			failed("A log in CSV", scan+"-o out.parquet ids.csv"),
 			failed("A log in CSV on standard input", scan+"-o out.parquet - < ids.csv"),

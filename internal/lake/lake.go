@@ -22,8 +22,6 @@ type Table struct {
 	Columns  []Column `json:"columns"` // all, in the table's order
 	// Partitions are positions in Columns: their values are in the table, whatever files have.
 	Partitions []int `json:"partitions,omitempty"`
-	// Mapped: columns are found by Stored, or by ID where a file has ids; else by Name.
-	Mapped bool `json:"mapped,omitempty"`
 }
 
 // Column is a column of a table, or a part of one.
@@ -39,7 +37,6 @@ type Column struct {
 type File struct {
 	Object  storage.Object
 	Values  []Value // of Table.Partitions
-	Rows    int64   // stored ones; -1: unknown
 	Deleted *Deleted
 	Bounds  func() []Bound // what the table says of values; nil: nothing, or nobody asked
 }
@@ -69,6 +66,7 @@ type Deleted struct {
 
 // Name is the name of a version of a table.
 type Name struct {
+	Text     string
 	Kind     string    // as delta
 	Location string    // of the table's directory
 	Version  string    // empty: the newest, or that of Time

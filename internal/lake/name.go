@@ -2,7 +2,6 @@ package lake
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,20 +9,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// kinds are the schemes of names of tables.
-var kinds = []string{"delta", "uc"}
-
 // versionOf finds what follows the place of a table in its name.
 var versionOf = regexp.MustCompile(`@(v\d+|\d{4}-\d\d-\d\d[^@/]*)$`)
 
 // IsName reports whether a name is that of a table.
 func IsName(name string) bool {
-	kind, _, ok := strings.Cut(name, ":")
-	return ok && slices.Contains(kinds, kind)
+	return strings.HasPrefix(name, "delta:") || strings.HasPrefix(name, "uc:")
 }
 
 // ParseName parses KIND:PLACE, KIND:PLACE@vVERSION or KIND:PLACE@TIME.
 func ParseName(name string) (n Name, err error) {
+	n.Text = name
 	n.Kind, n.Location, _ = strings.Cut(name, ":")
 	if at := versionOf.FindStringIndex(n.Location); at != nil {
 		which := n.Location[at[0]+1:]

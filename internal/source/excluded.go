@@ -40,7 +40,7 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entr
 				return nil, nil, err
 			}
 			switch {
-			case o.mayHold(bound, e, parts):
+			case e.Of != nil || bound == nil || o.MayHold(bound, parts): // tableFiles has chosen those of tables
 				of = append(of, e)
 				left++
 			case first == nil:
@@ -101,14 +101,6 @@ func (o *Opening) OfPartitions() *where.Bound {
 		return nil // opening the first file returns the error again
 	}
 	return bound
-}
-
-// mayHold reports whether an entry may have a row that satisfies the condition.
-func (o *Opening) mayHold(bound *where.Bound, e Entry, parts []hive.Part) bool {
-	if e.Of != nil {
-		return o.tableMayHold(e.Of)
-	}
-	return bound == nil || o.MayHold(bound, parts)
 }
 
 // MayHold reports whether a file in the given directories may have a row that satisfies

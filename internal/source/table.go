@@ -125,7 +125,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		o.unsatisfying(spare[0])
 	}
 	if err == nil && list == nil && !o.AllowEmpty {
-		err = faults.Errorf("%s: version %s of the table holds %w ({AllowEmpty} reads it as no rows)", name, of.Version, storage.ErrNoFiles)
+		err = fmt.Errorf("%s: version %s of the table holds %w (name another version)", name, of.Version, storage.ErrNoFiles)
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Rel, b.Rel) })
 	return list, err
@@ -320,11 +320,10 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	if f.of == nil {
 		return content, nil
 	}
-	deleted := f.of.Deleted
-	if deleted != nil { // the table has other names on other machines; the last part is a UUID
-		copied := *deleted
-		copied.Place = path.Base(copied.Place)
-		deleted = &copied
+	var deleted lake.Deleted
+	if f.of.Deleted != nil { // the table has other names on other machines; the last part is a UUID
+		deleted = *f.of.Deleted
+		deleted.Place = path.Base(deleted.Place)
 	}
 	h := xxh3.New()
 	_, _ = h.Write(content)

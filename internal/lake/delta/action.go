@@ -57,7 +57,6 @@ type protocol struct {
 }
 
 type metadata struct {
-	ID            string                    `json:"id"`
 	Format        struct{ Provider string } `json:"format"`
 	Schema        string                    `json:"schemaString"`
 	Partitions    []string                  `json:"partitionColumns"`

@@ -102,7 +102,7 @@ func actionOf(name string, c cell) (a *action, err error) {
 		}
 	case "metaData":
 		if c.field("schemaString").is() {
-			a.Metadata = &metadata{ID: c.text("id"), Schema: c.text("schemaString"), Partitions: c.field("partitionColumns").list(), Configuration: map[string]string{}}
+			a.Metadata = &metadata{Schema: c.text("schemaString"), Partitions: c.field("partitionColumns").list(), Configuration: map[string]string{}}
 			a.Metadata.Format.Provider = c.field("format").text("provider")
 			for k, v := range c.field("configuration").texts() {
 				if v != nil {

@@ -77,7 +77,7 @@ func TestVersions(t *testing.T) {
 	check(t, d.Name(), "3: b.parquet ,true without 2; day=1/a b%.parquet 2024-01-01,false without 3")
 	check(t, d.Name()+"@v1", "1: b.parquet ,true; day=1/a b%.parquet 2024-01-01,false")
 	check(t, d.Name()+"@v0", "0: ")
-	check(t, d.Name()+"@v4", "version of the table: want one up to 3, got 4")
+	check(t, d.Name()+"@v4", "the version of the table: want up to 3, got 4")
 	for i := range 4 {
 		at := time.Date(2026, 11, 29, 10, i, 0, 0, time.UTC)
 		if i == 2 {

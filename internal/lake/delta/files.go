@@ -23,11 +23,7 @@ func (s *Snapshot) Table() *lake.Table { return s.table }
 // Files yields the files of the version, ascending by their paths in the log, until yield returns
 // an error, which Files returns.
 func (s *Snapshot) Files(yield func(*lake.File) error) error {
-	all := slices.SortedFunc(maps.Values(s.adds), func(a, b *add) int { return cmp.Compare(a.Path, b.Path) })
-	for i, a := range all {
-		if i > 0 && all[i-1].Path == a.Path {
-			return faults.Corrupt(fault.At{File: s.dir + logDir}, "%s is twice in version %d of the table", a.Path, s.version)
-		}
+	for _, a := range slices.SortedFunc(maps.Values(s.adds), func(a, b *add) int { return cmp.Compare(a.Path, b.Path) }) {
 		f, err := s.file(a)
 		if err != nil {
 			return fmt.Errorf("%s%s: %w", s.dir, a.Path, err)
@@ -41,7 +37,7 @@ func (s *Snapshot) Files(yield func(*lake.File) error) error {
 
 // file returns what the log says of a file.
 func (s *Snapshot) file(a *add) (f *lake.File, err error) {
-	f = &lake.File{Rows: -1}
+	f = new(lake.File)
 	if f.Object, err = s.object(a); err != nil {
 		return nil, err
 	}

@@ -1,10 +1,13 @@
 package delta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -27,14 +30,11 @@ type listed struct {
 }
 
 // names are those of commits, and of checkpoints: whole, in parts, or with a UUID and maybe sidecars.
-var (
-	commitName     = regexp.MustCompile(`^(\d{20})\.json$`)
-	checkpointName = regexp.MustCompile(`^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)$`)
-)
+var names = regexp.MustCompile(`^(\d{20})\.(?:json|checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json))$`)
 
 // list lists the log. _last_checkpoint is no more than a hint, which may be stale or damaged, so it
 // is not read.
-func list(ctx context.Context, src storage.Source, dir string) (*listed, error) {
+func list(ctx context.Context, src storage.Source, n lake.Name, dir string) (*listed, error) {
 	l := &listed{map[int64]storage.Object{}, map[int64]map[string][]storage.Object{}}
 	prefix := dir + logDir
 	err := objects.Walk(ctx, src, prefix, nil, func(o storage.Object) (err error) {
@@ -49,7 +49,7 @@ func list(ctx context.Context, src storage.Source, dir string) (*listed, error) 
 		return nil
 	})
 	if err == nil && len(l.commits)+len(l.checkpoints) == 0 {
-		e := faults.Mismatch(fault.At{File: dir}, "a Delta table", logDir+" with commits", "none")
+		e := faults.Mismatch(fault.At{File: n.Text}, "a Delta table", logDir+" with commits", "none").WithHint("name the directory that has %s", logDir)
 		e.Err = fs.ErrNotExist
 		err = e
 	}
@@ -58,40 +58,27 @@ func list(ctx context.Context, src storage.Source, dir string) (*listed, error) 
 
 // add notes an object of the log. Others than commits and checkpoints do not matter.
 func (l *listed) add(o storage.Object, name string) {
-	if m := commitName.FindStringSubmatch(name); m != nil {
-		if v, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-			l.commits[v] = o
-		}
-		return
-	}
-	m := checkpointName.FindStringSubmatch(name)
-	if m == nil || o.Size == 0 { // being written
+	m := names.FindStringSubmatch(name)
+	if m == nil {
 		return
 	}
 	v, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil {
-		return
+	switch {
+	case err != nil:
+	case m[5] == "":
+		l.commits[v] = o
+	case o.Size > 0: // else it is being written
+		if l.checkpoints[v] == nil {
+			l.checkpoints[v] = map[string][]storage.Object{}
+		}
+		set := cmp.Or(m[3], name) // how many parts there are
+		l.checkpoints[v][set] = append(l.checkpoints[v][set], o)
 	}
-	if l.checkpoints[v] == nil {
-		l.checkpoints[v] = map[string][]storage.Object{}
-	}
-	set := name
-	if m[3] != "" {
-		set = m[3] // how many parts there are
-	}
-	l.checkpoints[v][set] = append(l.checkpoints[v][set], o)
 }
 
 // newest returns the last version.
-func (l *listed) newest() (last int64) {
-	last = -1
-	for v := range l.commits {
-		last = max(last, v)
-	}
-	for v := range l.checkpoints {
-		last = max(last, v)
-	}
-	return last
+func (l *listed) newest() int64 {
+	return slices.Max(slices.AppendSeq(slices.Collect(maps.Keys(l.commits)), maps.Keys(l.checkpoints)))
 }
 
 // checkpoint returns the newest complete checkpoint of a version up to the given one; -1: there is none.
@@ -121,7 +108,7 @@ func (l *listed) version(ctx context.Context, src storage.Source, n lake.Name) (
 	case n.Version != "":
 		v, err := strconv.ParseInt(n.Version, 10, 64)
 		if err != nil || v > last {
-			return 0, faults.Mismatch(fault.At{File: n.Location}, "version of the table", "one up to "+strconv.FormatInt(last, 10), n.Version)
+			return 0, faults.Mismatch(fault.At{File: n.Text}, "the version of the table", "up to "+strconv.FormatInt(last, 10), n.Version).WithHint("name one that there is")
 		}
 		return v, nil
 	case !n.Time.IsZero():
@@ -162,7 +149,7 @@ func (l *listed) at(ctx context.Context, src storage.Source, n lake.Name, last i
 		end = l.modified(first, since, until)
 	}
 	if failed == nil && end == first {
-		failed = faults.Mismatch(fault.At{File: n.Location}, "time of a version", "one after the first commit of the log", n.Time.Format(time.RFC3339Nano))
+		failed = faults.Mismatch(fault.At{File: n.Text}, "the time", "one after the first commit of the log", n.Time.Format(time.RFC3339Nano)).WithHint("name a later time, or a version as @v3")
 	}
 	return end - 1, failed
 }

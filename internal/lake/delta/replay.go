@@ -38,7 +38,7 @@ type Snapshot struct {
 // Open reads the log up to the version that the name means. stats: files are to have Bounds.
 func Open(ctx context.Context, src storage.Source, n lake.Name, stats bool) (*Snapshot, error) {
 	s := &Snapshot{src: src, dir: slashed(n.Location), adds: map[key]*add{}, values: map[string]map[string]*string{}, stats: stats}
-	l, err := list(ctx, src, s.dir)
+	l, err := list(ctx, src, n, s.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (s *Snapshot) check() error {
 	}
 	s.table = &lake.Table{
 		Kind: "delta", Location: s.dir, Version: strconv.FormatInt(s.version, 10),
-		Columns: columns, Mapped: mode != byName,
+		Columns: columns,
 	}
 	return s.partitions()
 }

@@ -54,11 +54,11 @@ var errShort = errors.New("roaring bitmap: it ends early")
 // later.
 func Parse(b []byte) (*Bitmap, error) {
 	r := &reader{left: b}
-	n := r.uint64()
+	n := r.number(8)
 	m := new(Bitmap)
 	last := int64(-1)
 	for ; n > 0 && r.err == nil; n-- {
-		high := int64(r.uint32())
+		high := int64(r.number(4))
 		if r.err == nil && (high <= last || high >= 1<<31) {
 			r.err = fmt.Errorf("roaring bitmap: upper half %d after %d", high, last)
 		}
@@ -76,12 +76,12 @@ func Parse(b []byte) (*Bitmap, error) {
 
 // add reads a bitmap of 32-bit values, which are added to base.
 func (m *Bitmap) add(r *reader, base int64) {
-	cookie := r.uint32()
+	cookie := r.number(4)
 	n, hasRuns := 0, []byte(nil)
 	switch {
 	case r.err != nil:
 	case cookie == plainCookie:
-		n = int(min(r.uint32(), span+1))
+		n = int(min(r.number(4), span+1))
 	case cookie&0xffff == runsCookie:
 		n = int(cookie>>16) + 1
 		hasRuns = r.take((n + 7) / 8)
@@ -122,7 +122,7 @@ func (c *container) read(r *reader, size int) {
 	case words:
 		c.bytes = r.take(span / 8)
 	case runs:
-		c.bytes = r.take(4 * int(r.uint16()))
+		c.bytes = r.take(4 * int(r.number(2)))
 	}
 	if r.err != nil {
 		return
@@ -249,23 +249,10 @@ func (r *reader) take(n int) []byte {
 	return b
 }
 
-func (r *reader) uint16() uint16 {
-	if b := r.take(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
+// number returns the next bytes as an integer.
+func (r *reader) number(bytes int) (n uint64) {
+	for i, b := range r.take(bytes) {
+		n |= uint64(b) << (8 * i)
 	}
-	return 0
-}
-
-func (r *reader) uint32() uint32 {
-	if b := r.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (r *reader) uint64() uint64 {
-	if b := r.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
+	return n
 }
