@@ -92,14 +92,15 @@ func (v *viewer) find(c *Column, nodes []*meta.Node) *meta.Node {
 	return nil
 }
 
-// add adds an element.
-func (v *viewer) add(e *meta.Element, name string) (at int) {
-	v.view.Elements = append(v.view.Elements, *e)
-	at = len(v.view.Elements) - 1
-	if name != "" {
-		v.view.Elements[at].Name = name
+// add adds an element of a column, if it has a name. Its id is that of the table: some files may have none.
+func (v *viewer) add(e meta.Element, c *Column) (at int) {
+	e.FieldID = thrift.Null[int32]{}
+	if c.ID > 0 {
+		e.FieldID = thrift.New(c.ID)
 	}
-	return at
+	e.Name = cmp.Or(c.Name, e.Name)
+	v.view.Elements = append(v.view.Elements, e)
+	return len(v.view.Elements) - 1
 }
 
 // column adds a column, or a part of one, that is a node of the file.
@@ -110,14 +111,14 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 		if !fits(c.Type, l) {
 			return v.other(c, at)
 		}
-		v.instants(&v.view.Elements[v.add(n.Element, c.Name)], l, c.Type == "timestamptz")
+		v.instants(&v.view.Elements[v.add(*n.Element, c)], l, c.Type == "timestamptz")
 		v.view.Leaves = append(v.view.Leaves, n.Leaf)
 		return nil
 	}
 	if n.Leaf >= 0 || len(c.Children) == 0 {
 		return v.other(c, at)
 	}
-	group := v.add(n.Element, c.Name)
+	group := v.add(*n.Element, c)
 	switch {
 	case c.Type == structType && n.Logical.Kind == meta.None:
 		return v.children(group, c.Children, n.Children, at)
@@ -126,11 +127,11 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 		if r.Leaf >= 0 || len(r.Children) > 1 || r.Name == "array" || r.Name == n.Name+"_tuple" {
 			return v.part(&c.Children[0], r, at)
 		}
-		v.add(r.Element, "")
+		v.add(*r.Element, new(Column))
 		return v.part(&c.Children[0], r.Children[0], at)
 	case c.Type == mapType && n.Logical.Kind == meta.Map && len(n.Children) == 1 && len(n.Children[0].Children) == 2:
 		r := n.Children[0]
-		v.add(r.Element, "")
+		v.add(*r.Element, new(Column))
 		for i := range r.Children {
 			if err := v.part(&c.Children[i], r.Children[i], at); err != nil {
 				return err
@@ -175,9 +176,11 @@ func (v *viewer) missing(c *Column, at fault.At) error {
 		return err
 	}
 	for i, e := range s.Schema()[1:] {
-		if v.add(&e, ""); i == 0 && c.ID > 0 {
-			v.view.Elements[len(v.view.Elements)-1].FieldID = thrift.New(c.ID)
+		of := new(Column)
+		if i == 0 {
+			of = c
 		}
+		v.add(e, of)
 		if e.Type.Valid {
 			v.view.Leaves = append(v.view.Leaves, -1)
 		}

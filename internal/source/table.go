@@ -139,12 +139,8 @@ func (t *OfTable) rel(name string) string {
 		dirs = append(dirs, hive.Dir(hive.Part{Name: t.Table.Hive[i].Name, Text: v.Text, Null: v.Null}))
 	}
 	below, ok := strings.CutPrefix(name, t.Table.Location)
-	if !ok {
-		_, rest, found := strings.Cut(name, "://")
-		below = strings.Trim(rest, "/")
-		if !found {
-			below = strings.Trim(name, "/")
-		}
+	if _, rest, found := strings.Cut(below, "://"); found && !ok {
+		below = rest
 	}
 	dir, base := path.Split(address.Unescaped(below))
 	for _, d := range strings.FieldsFunc(dir, func(r rune) bool { return r == '/' }) {

@@ -305,7 +305,7 @@ def partitions(t, tables):
             t.equal(f"deltalake: {seconds} s after v{version}", made.table.version(), found)
             t.equal(f"{seconds} s after v{version}", plain(tables.rows([f"delta:{made.path}@{at:%Y-%m-%dT%H:%M:%SZ}"], "id")), plain(rows_of(made.table)))
     refused(t, tables, "before v0", f"delta:{made.path}@2026-01-01T11:59:59Z", "one after the first commit")
-    refused(t, tables, "no such version", f"delta:{made.path}@v99", "one up to")
+    refused(t, tables, "no such version", f"delta:{made.path}@v99", "up to")
 
 
 def partition_types(t, tables):
@@ -393,7 +393,7 @@ def cleaned(t, tables):
     whole(tables, "before", f"delta:{made.path}@v1", next(want for v, _, want, _ in made.versions() if v == 1))
     made.table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     made.table.update_incremental()
-    refused(t, tables, "files that are gone", f"delta:{made.path}@v0", "no such file")
+    refused(t, tables, "files that are gone", f"delta:{made.path}@v0", "was the table vacuumed")
     made.write(batch(30, 40))
     made.table.create_checkpoint()
     log = made.path / "_delta_log"
@@ -618,7 +618,7 @@ def refusals(t, tables):
         "unsupported",
         '"magic"',
     )
-    refused(t, tables, "a file that is gone", changed("gone", lambda p: [f.unlink() for f in parts(p, "country=*/*.parquet")]), "no such file")
+    refused(t, tables, "a file that is gone", changed("gone", lambda p: [f.unlink() for f in parts(p, "country=*/*.parquet")]), "was the table vacuumed")
     refused(
         t,
         tables,
@@ -626,7 +626,7 @@ def refusals(t, tables):
         changed("size", lambda p: [f.write_bytes(f.read_bytes() + b"x") for f in parts(p, "country=*/*.parquet")]),
         "bytes of a file of the table",
     )
-    refused(t, tables, "no vector", changed("vector", lambda p: [f.unlink() for f in parts(p, "*.bin")]), "no such file")
+    refused(t, tables, "no vector", changed("vector", lambda p: [f.unlink() for f in parts(p, "*.bin")]), "was the table vacuumed")
     refused(t, tables, "a vector with another byte", changed("checksum", damage(-9)), "checksum")
     refused(t, tables, "a vector of another size", changed("length", damage(4)), "deletion_vector_")
     refused(

@@ -23,7 +23,12 @@ func (s *Snapshot) Table() *lake.Table { return s.table }
 // Files yields the files of the version, ascending by their paths in the log, until yield returns
 // an error, which Files returns.
 func (s *Snapshot) Files(yield func(*lake.File) error) error {
+	last := ""
 	for _, a := range slices.SortedFunc(maps.Values(s.adds), func(a, b *add) int { return cmp.Compare(a.Path, b.Path) }) {
+		if a.Path == last {
+			return faults.Corrupt(fault.At{File: s.dir}, "%s is twice in version %d of the table", a.Path, s.version)
+		}
+		last = a.Path
 		f, err := s.file(a)
 		if err != nil {
 			return fmt.Errorf("%s%s: %w", s.dir, a.Path, err)

@@ -89,9 +89,9 @@ func (l *listed) checkpoint(upTo int64) (at int64, parts []storage.Object) {
 			continue
 		}
 		for set, list := range sets {
-			want := 1
-			if n, err := strconv.Atoi(set); err == nil {
-				want = n
+			want, err := strconv.Atoi(set)
+			if err != nil {
+				want = 1
 			}
 			if len(list) == want {
 				at, parts = v, list
@@ -170,16 +170,13 @@ func committed(ctx context.Context, src storage.Source, o storage.Object) (ms in
 		if a.Info != nil && a.Info.Time != nil {
 			ms = *a.Info.Time
 		}
-		return errFirst
+		return fs.SkipAll // the first action alone has a time
 	})
-	if errors.Is(err, errFirst) {
+	if errors.Is(err, fs.SkipAll) {
 		err = nil
 	}
 	return ms, err
 }
-
-// errFirst ends the reading of a commit after its first action, which is the one with a time.
-var errFirst = errors.New("the first action alone matters")
 
 // slashed returns a directory with a slash at its end.
 func slashed(dir string) string { return strings.TrimRight(objects.Slashes(dir), "/") + "/" }

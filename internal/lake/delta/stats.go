@@ -1,7 +1,6 @@
 package delta
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -56,7 +55,6 @@ const shortened = 32
 // boundOf returns a value of the statistics as text. Timestamps are cut to milliseconds there, so
 // they are widened.
 func boundOf(typ string, raw json.RawMessage, wider time.Duration) (string, bool) {
-	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", false
 	}
