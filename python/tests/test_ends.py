@@ -159,8 +159,8 @@ def interrupt():
     time.sleep(float(sys.argv[1]))
     print("now", flush=True)
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
 try:
+    threading.Thread(target=interrupt, daemon=True).start()
     for _ in bloomjoin.join(logs, ids, "k"):
         pass
 except KeyboardInterrupt:
