@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
@@ -92,7 +93,7 @@ type object struct {
 	Rel    string // of its input
 
 	Table   int // of the search's, from 1; 0: it is in none
-	Values  []lake.Value
+	Parts   []hive.Part
 	Deleted *lake.Deleted
 }
 
@@ -100,7 +101,7 @@ type object struct {
 func (s *search) objectOf(of int, rel string, e source.Entry) object {
 	o := object{Object: e.Object, Of: of, Rel: rel}
 	if e.Of != nil {
-		o.Table, o.Values, o.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Values, e.Of.Deleted
+		o.Table, o.Parts, o.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Parts, e.Of.Deleted
 		if o.Table == 0 {
 			s.tables = append(s.tables, e.Of.Table)
 			o.Table = len(s.tables)
@@ -113,7 +114,7 @@ func (s *search) objectOf(of int, rel string, e source.Entry) object {
 func (s *search) entry(o object) source.Entry {
 	e := source.Entry{Object: o.Object}
 	if o.Table > 0 {
-		e.Of = &source.OfTable{Table: s.tables[o.Table-1], Values: o.Values, Deleted: o.Deleted}
+		e.Of = &source.OfTable{Table: s.tables[o.Table-1], Parts: o.Parts, Deleted: o.Deleted}
 	}
 	return e
 }
@@ -242,7 +243,7 @@ func (s *search) sameContent(was *Input, e *source.Entry) bool {
 	}
 	table := s.old.file().tables[was.Table-1]
 	return was.Size == e.Size && reflect.DeepEqual(was.Deleted, e.Of.Deleted) && table.Location == e.Of.Table.Location &&
-		reflect.DeepEqual(table.Columns, e.Of.Table.Columns) && was.Table == 1+slices.Index(s.tables, e.Of.Table)
+		reflect.DeepEqual(table.Columns, e.Of.Table.Columns) && slices.Equal(table.Partitions, e.Of.Table.Partitions) && was.Table == 1+slices.Index(s.tables, e.Of.Table)
 }
 
 // sameFormat reports whether a file with unchanged content would be opened in the format that

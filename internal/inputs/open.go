@@ -18,7 +18,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
-	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/listing"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -259,7 +258,7 @@ func (l *inputFile) ofTable(of *Input) *source.OfTable {
 	for _, c := range t.Table.Hive {
 		for _, v := range of.Values {
 			if v.Name == c.Name {
-				t.Values = append(t.Values, lake.Value{Text: v.Text, Null: v.Null})
+				t.Parts = append(t.Parts, hive.Part{Name: v.Name, Text: v.Text, Null: v.Null})
 			}
 		}
 	}

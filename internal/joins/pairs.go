@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
@@ -23,9 +22,7 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 		return nil, why
 	}
 	scan := t.answer.ScanOptions(t.logs[0])
-	if !out.IsDir(ctx) { // pairs are not adapted to a union of the schemas, which is what scans of tables make
-		scan.Schema = dataset.Strict
-	}
+	scan.Entries = true
 	if err := out.CheckSchemas(ctx, scan, t.logs); err != nil {
 		return nil, "the files of the log differ" // in Arrow's types too, or else arrays can be written
 	}

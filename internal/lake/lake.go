@@ -11,6 +11,7 @@ package lake
 import (
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -36,7 +37,7 @@ type Column struct {
 // File is a file of a table.
 type File struct {
 	Object  storage.Object
-	Values  []Value // of Table.Partitions
+	Parts   []hive.Part // the values of Table.Partitions, as if they were directories
 	Deleted *Deleted
 	Bounds  func() []Bound // what the table says of values; nil: nothing, or nobody asked
 }
@@ -44,15 +45,9 @@ type File struct {
 // Bound is what a table says of the values of a column in a file.
 type Bound struct {
 	Column      int    // position in Table.Columns
-	Least, Most string // bounds as Value has texts; both empty: none
+	Least, Most string // bounds as hive.Part has texts; both empty: none
 	NoNulls     bool
 	AllNulls    bool
-}
-
-// Value is a value of a column of partitions, as hive directories have it.
-type Value struct {
-	Text string
-	Null bool
 }
 
 // Deleted refers to the rows of a file that are deleted.

@@ -20,17 +20,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// schemaMode returns the mode of the output if asked is the option. If asked is
-// empty, that is PerFile for a directory, else Strict.
-func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode, logs []*source.File) dataset.SchemaMode {
-	dir := o.IsDir(ctx)
-	apart := func(f *source.File) bool { return !f.OfTable() || f.Parquet() == nil }
-	switch {
+// schemaMode returns the mode of the output. If the options name none, that is PerFile for a
+// directory; UnionByName for rows of tables, each of which has one schema although its files may
+// differ in details; else Strict.
+func (o Destination) schemaMode(ctx context.Context, opts *keyscan.Options, logs []*source.File) dataset.SchemaMode {
+	apart := func(f *source.File) bool { return !f.OfTable() }
+	switch asked := opts.Schema; {
 	case asked == dataset.Strict, asked == dataset.UnionByName:
 		return asked
-	case dir:
+	case o.IsDir(ctx):
 		return dataset.PerFile
-	case o.pagesFit() && !slices.ContainsFunc(logs, apart): // a table has one schema; its files may differ in details
+	case o.pagesFit() && !opts.Entries && !slices.ContainsFunc(logs, apart): // pairs are not adapted to a union
 		return dataset.UnionByName
 	}
 	return dataset.Strict
@@ -63,7 +63,7 @@ type unified struct {
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
 func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []*source.File) (*unified, error) {
-	switch o.schemaMode(ctx, opts.Schema, logs) {
+	switch o.schemaMode(ctx, opts, logs) {
 	case dataset.UnionByName:
 		schema, err := o.union(opts, logs)
 		if err != nil {

@@ -124,7 +124,7 @@ func (o *Opening) strays(ctx context.Context, lists [][]Entry) bool {
 // PartsOf returns the name=value directories of a listed object.
 func (o *Opening) PartsOf(e Entry) ([]hive.Part, error) {
 	if e.Of != nil {
-		return e.Of.parts(), nil
+		return e.Of.Parts, nil
 	}
 	if o.Hive == dataset.HiveOff {
 		return nil, nil

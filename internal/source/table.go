@@ -40,9 +40,8 @@ type Entry struct {
 // OfTable is what a table says of one of its files.
 type OfTable struct {
 	Table   *TableVersion
-	Values  []lake.Value // of the columns of partitions
+	Parts   []hive.Part // the values of the columns of partitions
 	Deleted *lake.Deleted
-	bounds  func() []lake.Bound // nil: it says nothing of other columns
 }
 
 // TableVersion is a version of a table. Its files share it.
@@ -51,18 +50,8 @@ type TableVersion struct {
 	Hive  []hive.Column // the columns of partitions
 	views sync.Map      // *parquet.View, by the root of the stored schema
 
-	real sync.Once
-	at   string // Location, without links
-
-	excluded int // files that the condition has excluded
-
-	where bound // a condition on its columns
-}
-
-// bound is a condition, bound when it is first asked for.
-type bound struct {
-	once sync.Once
-	to   *where.Bound // nil: it cannot be
+	at       string // Location, without links
+	excluded int    // files that the condition has excluded
 }
 
 // NewTableVersion returns the version of a table that is known.
@@ -104,13 +93,15 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 	if err != nil {
 		return nil, err
 	}
+	of.at = objects.Resolve(o.Store, of.Location)
+	satisfies := o.boundTo(of)
 	var spare []Entry // an excluded file, for its columns
 	err = s.Files(func(f *lake.File) error {
-		e := Entry{f.Object, &OfTable{of, f.Values, f.Deleted, f.Bounds}}
+		e := Entry{f.Object, &OfTable{of, f.Parts, f.Deleted}}
 		e.Found = true
 		e.Rel = e.Of.rel(e.Name)
 		switch {
-		case o.Condition == nil || o.tableMayHold(e.Of):
+		case satisfies == nil || of.mayHold(f, satisfies):
 			list = append(list, e)
 		case spare == nil:
 			spare = []Entry{e}
@@ -135,8 +126,8 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 // its path in the table's directory. A file that is elsewhere has its whole path.
 func (t *OfTable) rel(name string) string {
 	var dirs []string
-	for i, v := range t.Values {
-		dirs = append(dirs, hive.Dir(hive.Part{Name: t.Table.Hive[i].Name, Text: v.Text, Null: v.Null}))
+	for _, p := range t.Parts {
+		dirs = append(dirs, hive.Dir(p))
 	}
 	below, ok := strings.CutPrefix(name, t.Table.Location)
 	if _, rest, found := strings.Cut(below, "://"); found && !ok {
@@ -149,15 +140,6 @@ func (t *OfTable) rel(name string) string {
 		}
 	}
 	return path.Join(append(dirs, url.PathEscape(base))...)
-}
-
-// parts are the values of the file as those of directories.
-func (t *OfTable) parts() []hive.Part {
-	parts := make([]hive.Part, len(t.Values))
-	for i, v := range t.Values {
-		parts[i] = hive.Part{Name: t.Table.Hive[i].Name, Text: v.Text, Null: v.Null}
-	}
-	return parts
 }
 
 // InTable says that a file, which is not open yet, is in a table.
@@ -247,6 +229,9 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 	if f.of == nil || f.of.Deleted == nil {
 		return nil
 	}
+	if err := f.Parquet().File().Keep(f.of.Deleted.Size); err != nil {
+		return err
+	}
 	if f.deleted, err = delta.Rows(ctx, opts.Store, f.of.Deleted); err != nil {
 		return fmt.Errorf("%s: %w", f.name, f.of.gone(f.of.Deleted.Place, err))
 	}
@@ -285,8 +270,7 @@ func ofTables(lists [][]Entry) (columns []hive.Column) {
 }
 
 // place returns where a file is, whichever name the table has.
-func (t *TableVersion) place(src storage.Source, name string) string {
-	t.real.Do(func() { t.at = objects.Resolve(src, t.Location) })
+func (t *TableVersion) place(name string) string {
 	if below, ok := strings.CutPrefix(name, t.Location); ok {
 		return path.Join(t.at, below)
 	}
@@ -295,14 +279,14 @@ func (t *TableVersion) place(src storage.Source, name string) string {
 
 // listedAgain is again for a file of a table.
 func (s *sightings) listedAgain(e *Entry) (bool, error) {
-	was, err := s.before(e, "table "+e.Of.Table.place(s.options.Store, e.Name))
+	was, err := s.before(e, "table "+e.Of.Table.place(e.Name))
 	if was == nil || err != nil {
 		return false, err
 	}
 	switch t, of := was.Of.Table, e.Of.Table; {
 	case t == of:
 		return false, faults.Corrupt(fault.At{File: of.Location}, "%s is twice in version %s of the table", e.Name, of.Version)
-	case t.place(s.options.Store, t.Location) != of.place(s.options.Store, of.Location):
+	case t.at != of.at:
 		return false, fmt.Errorf("%s is in two tables, %s and %s (name one of them)", e.Name, t.Location, of.Location)
 	case t.Version != of.Version:
 		return false, fmt.Errorf("%s is in version %s of the table and in version %s (name one version)", e.Name, t.Version, of.Version)
@@ -344,56 +328,47 @@ func (f *File) LiveIn(group int, lo, hi int64) int64 {
 	return n
 }
 
-// tableMayHold reports whether a file may have a row that satisfies the condition, by what its table
-// says of it.
-func (o *Opening) tableMayHold(of *OfTable) bool {
-	t := of.Table
-	t.where.once.Do(func() {
-		var fields []arrow.Field
-		for i := range t.Columns {
-			typ, err := t.Columns[i].Arrow()
-			if err != nil {
-				return
-			}
-			fields = append(fields, arrow.Field{Name: t.Columns[i].Name, Type: typ, Nullable: true})
-		}
-		t.where.to, _ = o.Condition.BindSome(fault.At{}, arrow.NewSchema(fields, nil), o.IgnoreCase) // opening a file returns the error again
-	})
-	to := t.where.to
-	if to == nil {
-		return true
+// boundTo returns the condition bound to the columns of a table; nil: there is none, or opening a file
+// returns the error.
+func (o *Opening) boundTo(t *TableVersion) *where.Bound {
+	if o.Condition == nil {
+		return nil
 	}
+	var fields []arrow.Field
+	for i := range t.Columns {
+		typ, err := t.Columns[i].Arrow()
+		if err != nil {
+			return nil
+		}
+		fields = append(fields, arrow.Field{Name: t.Columns[i].Name, Type: typ, Nullable: true})
+	}
+	to, _ := o.Condition.BindSome(fault.At{}, arrow.NewSchema(fields, nil), o.IgnoreCase)
+	return to
+}
+
+// mayHold reports whether a file may have a row that satisfies a condition, by the values that all of
+// its rows share and then, which takes longer, by statistics.
+func (t *TableVersion) mayHold(f *lake.File, to *where.Bound) bool {
 	facts := make([]where.Facts, len(to.Columns()))
-	each := func(fill func(facts *where.Facts, column int)) bool {
-		for i, field := range to.Columns() {
-			if len(field.Index) == 1 {
-				fill(&facts[i], field.Index[0])
-			}
-		}
-		return possible(to, facts)
-	}
-	return each(of.partition) && (of.bounds == nil || each(of.statistics()))
-}
-
-// partition sets what is known of a column of partitions.
-func (t *OfTable) partition(facts *where.Facts, column int) {
-	if i := slices.Index(t.Table.Partitions, column); i >= 0 {
-		*facts = factsOf(t.parts()[i], t.Table.Hive[i].Type)
-	}
-}
-
-// statistics returns a function that sets what is known of another column.
-func (t *OfTable) statistics() func(facts *where.Facts, column int) {
-	bounds := t.bounds()
-	return func(facts *where.Facts, column int) {
-		for _, b := range bounds {
-			if b.Column != column {
-				continue
-			}
-			facts.NoNulls, facts.AllNulls, facts.NaN = b.NoNulls, b.AllNulls, true
-			if typ, err := t.Table.Columns[column].Arrow(); err == nil && b.Least+b.Most != "" {
-				facts.Range = between(b.Least, b.Most, typ)
-			}
+	for i, field := range to.Columns() {
+		if at := slices.IndexFunc(t.Partitions, func(p int) bool { return slices.Equal(field.Index, []int{p}) }); at >= 0 {
+			facts[i] = factsOf(f.Parts[at], t.Hive[at].Type)
 		}
 	}
+	if may := possible(to, facts); !may || f.Bounds == nil {
+		return may
+	}
+	bounds := f.Bounds()
+	for i, field := range to.Columns() {
+		at := slices.IndexFunc(bounds, func(b lake.Bound) bool { return slices.Equal(field.Index, []int{b.Column}) })
+		if at < 0 {
+			continue
+		}
+		b := &bounds[at]
+		facts[i] = where.Facts{NoNulls: b.NoNulls, AllNulls: b.AllNulls, NaN: true}
+		if typ, err := t.Columns[b.Column].Arrow(); err == nil && b.Least+b.Most != "" {
+			facts[i].Range = between(b.Least, b.Most, typ)
+		}
+	}
+	return possible(to, facts)
 }

@@ -2,7 +2,6 @@ package delta
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -49,20 +48,21 @@ func rowsOf(ctx context.Context, src storage.Source, name string, each func(*act
 // eachOf calls each for the rows of a record.
 func eachOf(rec arrow.Record, name string, each func(*action) error) error {
 	for i, f := range rec.Schema().Fields() {
-		column, ok := rec.Column(i).(*array.Struct)
-		if !ok {
-			return faults.Mismatch(fault.At{File: name, Column: f.Name}, "an action", "a struct", f.Type.String())
+		var wrong error
+		note := func(want, got string) {
+			wrong = faults.Mismatch(fault.At{File: name, Column: f.Name}, "an action", want, got)
 		}
+		column := rec.Column(i)
 		for row := range column.Len() {
 			if column.IsNull(row) {
-				continue
+				continue // another action
 			}
-			a, err := actionOf(f.Name, cell{column, row})
-			if err != nil {
-				return faults.Mismatch(fault.At{File: name, Column: f.Name}, "an action", "values as the protocol has them", err.Error())
+			a := actionOf(f.Name, cell{column, row, note})
+			if wrong == nil {
+				wrong = each(a)
 			}
-			if err := each(a); err != nil {
-				return err
+			if wrong != nil {
+				return wrong
 			}
 		}
 	}
@@ -70,18 +70,13 @@ func eachOf(rec arrow.Record, name string, each func(*action) error) error {
 }
 
 // actionOf returns the action that a row of a column is.
-func actionOf(name string, c cell) (a *action, err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case otherType:
-			err = r
-		default:
-			panic(r)
-		}
-	}()
-	switch a = new(action); name {
+func actionOf(name string, c cell) *action {
+	a := new(action)
+	switch name {
 	case "add":
+		if !c.field("path").is() { // a struct of NULLs
+			return a
+		}
 		a.Add = &add{
 			Path: c.text("path"), Partition: c.field("partitionValues").texts(), Size: c.integer("size"),
 			Time: c.integer("modificationTime"), Stats: c.text("stats"),
@@ -92,9 +87,6 @@ func actionOf(name string, c cell) (a *action, err error) {
 				offset := int32(v.integer("offset"))
 				a.Add.Vector.Offset = &offset
 			}
-		}
-		if !c.field("path").is() { // a struct of NULLs
-			return new(action), nil
 		}
 	case "protocol":
 		if c.field("minReaderVersion").is() {
@@ -115,88 +107,77 @@ func actionOf(name string, c cell) (a *action, err error) {
 			a.Sidecar = &sidecar{Path: c.text("path"), Size: c.integer("sizeInBytes")}
 		}
 	}
-	return a, nil
+	return a
 }
 
 // cell is a value of a column of a checkpoint; the zero value is NULL, and so is each of its fields.
 type cell struct {
-	of  arrow.Array
-	row int
+	of    arrow.Array
+	row   int
+	wrong func(want, got string) // receives the types of a value that has another than the protocol demands; it counts as NULL
 }
 
-// otherType says that a value has another type than the protocol demands.
-type otherType struct{ want, got string }
-
-func (e otherType) Error() string { return fmt.Sprintf("%s in place of %s", e.got, e.want) }
+// at returns a value of another array.
+func (c cell) at(of arrow.Array, row int) cell { return cell{of, row, c.wrong} }
 
 func (c cell) is() bool { return c.of != nil && c.of.IsValid(c.row) }
 
-// wrong ends the reading of an action.
-func (c cell) wrong(want string) { panic(otherType{want, c.of.DataType().String()}) }
+// as returns the array of a value that is not NULL, and whether the value is there and of that type.
+func as[T arrow.Array](c cell, want string) (of T, ok bool) {
+	if !c.is() {
+		return of, false
+	}
+	if of, ok = c.of.(T); !ok {
+		c.wrong(want, c.of.DataType().String())
+	}
+	return of, ok
+}
 
 // field returns a field of a struct.
 func (c cell) field(name string) cell {
-	if !c.is() {
-		return cell{}
-	}
-	s, ok := c.of.(*array.Struct)
-	if !ok {
-		c.wrong("a struct")
-	}
-	if i, ok := s.DataType().(*arrow.StructType).FieldIdx(name); ok {
-		return cell{s.Field(i), c.row}
+	if s, ok := as[*array.Struct](c, "a struct"); ok {
+		if i, ok := s.DataType().(*arrow.StructType).FieldIdx(name); ok {
+			return c.at(s.Field(i), c.row)
+		}
 	}
 	return cell{}
 }
 
 // text returns a field that is a string, empty for NULL.
-func (c cell) text(name string) string {
-	f := c.field(name)
-	if !f.is() {
-		return ""
-	}
-	return f.string()
-}
+func (c cell) text(name string) string { return c.field(name).string() }
 
+// string returns a string, empty for NULL.
 func (c cell) string() string {
-	switch a := c.of.(type) {
-	case *array.String:
-		return strings.Clone(a.Value(c.row)) // not the whole array
-	case *array.Binary:
-		return string(a.Value(c.row))
+	if b, ok := c.of.(*array.Binary); ok && c.is() {
+		return string(b.Value(c.row))
 	}
-	c.wrong("a string")
+	if s, ok := as[*array.String](c, "a string"); ok {
+		return strings.Clone(s.Value(c.row)) // not the whole array
+	}
 	return ""
 }
 
 // integer returns a field that is one, 0 for NULL.
 func (c cell) integer(name string) int64 {
 	f := c.field(name)
-	if !f.is() {
-		return 0
+	if n, ok := f.of.(*array.Int32); ok && f.is() {
+		return int64(n.Value(f.row))
 	}
-	switch a := f.of.(type) {
-	case *array.Int32:
-		return int64(a.Value(f.row))
-	case *array.Int64:
-		return a.Value(f.row)
+	if n, ok := as[*array.Int64](f, "an integer"); ok {
+		return n.Value(f.row)
 	}
-	f.wrong("an integer")
 	return 0
 }
 
 // list returns the strings of a list.
 func (c cell) list() (all []string) {
-	if !c.is() {
-		return nil
-	}
-	l, ok := c.of.(*array.List)
+	l, ok := as[*array.List](c, "a list")
 	if !ok {
-		c.wrong("a list")
+		return nil
 	}
 	from, to := l.ValueOffsets(c.row)
 	for i := from; i < to; i++ {
-		if v := (cell{l.ListValues(), int(i)}); v.is() {
+		if v := c.at(l.ListValues(), int(i)); v.is() {
 			all = append(all, v.string())
 		}
 	}
@@ -206,17 +187,14 @@ func (c cell) list() (all []string) {
 // texts returns a map of strings; values may be NULL. Writers disagree about the names of its
 // parts, so these are found by position.
 func (c cell) texts() map[string]*string {
-	if !c.is() {
-		return nil
-	}
-	m, ok := c.of.(*array.Map)
+	m, ok := as[*array.Map](c, "a map")
 	if !ok {
-		c.wrong("a map")
+		return nil
 	}
 	all := map[string]*string{}
 	from, to := m.ValueOffsets(c.row)
 	for i := from; i < to; i++ {
-		k, v := cell{m.Keys(), int(i)}, cell{m.Items(), int(i)}
+		k, v := c.at(m.Keys(), int(i)), c.at(m.Items(), int(i))
 		if all[k.string()] = nil; v.is() {
 			text := v.string()
 			all[k.string()] = &text

@@ -39,7 +39,7 @@ func shown(t *testing.T, name string) (string, error) {
 	var files []string
 	err = s.Files(func(f *lake.File) error {
 		text := strings.TrimPrefix(f.Object.Name, s.Table().Location)
-		for _, v := range f.Values {
+		for _, v := range f.Parts {
 			text += fmt.Sprintf(" %s,%t", v.Text, v.Null)
 		}
 		if f.Deleted != nil {

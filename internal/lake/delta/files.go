@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -52,15 +53,14 @@ func (s *Snapshot) file(a *add) (f *lake.File, err error) {
 		if !ok {
 			return nil, faults.Corrupt(fault.At{Column: c.Name}, "a file without the value of a column that divides the table")
 		}
-		if v == nil || *v == "" { // NULL, whatever the type
-			f.Values = append(f.Values, lake.Value{Null: true})
-		} else {
-			text := *v
-			if (c.Type == "float" || c.Type == "double") && strings.Trim(text, "-0123456789") == "" {
-				text += ".0" // the shortest digits of a float, as 1 and twenty zeros, need not equal it
-			}
-			f.Values = append(f.Values, lake.Value{Text: text})
+		p := hive.Part{Name: c.Name, Null: v == nil || *v == ""} // whatever the type
+		if !p.Null {
+			p.Text = *v
 		}
+		if (c.Type == "float" || c.Type == "double") && !p.Null && strings.Trim(p.Text, "-0123456789") == "" {
+			p.Text += ".0" // the shortest digits of a float, as 1 and twenty zeros, need not equal it
+		}
+		f.Parts = append(f.Parts, p)
 	}
 	if table, stats := s.table, a.Stats; stats != "" {
 		f.Bounds = func() []lake.Bound { return boundsOf(table, stats) }

@@ -5,7 +5,7 @@
 //
 // The format is that of https://github.com/RoaringBitmap/RoaringFormatSpec, in its extension to 64
 // bits. Bitmaps come from anywhere: Parse checks all of one, and allocates nothing for values
-// alone. A [Bitmap] keeps the bytes, and few more.
+// alone. A [Bitmap] keeps the bytes.
 package roaring
 
 import (
@@ -15,6 +15,7 @@ import (
 	"math/bits"
 	"sort"
 
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
 )
 
@@ -46,6 +47,8 @@ const (
 	plainCookie = 12346 // no container has runs
 	runsCookie  = 12347 // some have, and their number stands in the upper half
 	noOffsets   = 4     // with runs, fewer containers have no offsets
+
+	containerBytes = 40 // in memory, without its values
 )
 
 var errShort = errors.New("roaring bitmap: it ends early")
@@ -53,91 +56,98 @@ var errShort = errors.New("roaring bitmap: it ends early")
 // Parse returns the bitmap that b holds from its first to its last byte. b must not be changed
 // later.
 func Parse(b []byte) (*Bitmap, error) {
-	r := &reader{left: b}
-	n := r.number(8)
+	c := &cursor.Cursor{Rest: b}
 	m := new(Bitmap)
 	last := int64(-1)
-	for ; n > 0 && r.err == nil; n-- {
-		high := int64(r.number(4))
-		if r.err == nil && (high <= last || high >= 1<<31) {
-			r.err = fmt.Errorf("roaring bitmap: upper half %d after %d", high, last)
+	for n := c.U64(); n > 0; n-- {
+		high := int64(c.U32())
+		if !c.Short && (high <= last || high >= 1<<31) {
+			return nil, fmt.Errorf("roaring bitmap: upper half %d after %d", high, last)
 		}
 		last = high
-		m.add(r, high<<32)
+		if err := m.add(c, high<<32); err != nil {
+			return nil, err
+		}
 	}
-	if r.err == nil && len(r.left) > 0 {
-		r.err = fmt.Errorf("roaring bitmap: %d bytes too many", len(r.left))
-	}
-	if r.err != nil {
-		return nil, r.err
+	switch {
+	case c.Short:
+		return nil, errShort
+	case len(c.Rest) > 0:
+		return nil, fmt.Errorf("roaring bitmap: %d bytes too many", len(c.Rest))
 	}
 	return m, nil
 }
 
 // add reads a bitmap of 32-bit values, which are added to base.
-func (m *Bitmap) add(r *reader, base int64) {
-	cookie := r.number(4)
-	n, hasRuns := 0, []byte(nil)
-	switch {
-	case r.err != nil:
+func (m *Bitmap) add(c *cursor.Cursor, base int64) error {
+	var n uint64
+	var hasRuns []byte
+	switch cookie := c.U32(); {
+	case c.Short:
+		return errShort
 	case cookie == plainCookie:
-		n = int(min(r.number(4), span+1))
+		n = uint64(c.U32())
 	case cookie&0xffff == runsCookie:
-		n = int(cookie>>16) + 1
-		hasRuns = r.take((n + 7) / 8)
+		n = uint64(cookie>>16) + 1
+		hasRuns = c.Take((n + 7) / 8)
 	default:
-		r.err = fmt.Errorf("roaring bitmap: cookie %d", cookie)
+		return fmt.Errorf("roaring bitmap: cookie %d", cookie)
 	}
-	if r.err == nil && n > span {
-		r.err = fmt.Errorf("roaring bitmap: more than %d containers", span)
+	if n > span {
+		return fmt.Errorf("roaring bitmap: more than %d containers", span)
 	}
-	heads := r.take(4 * n)
+	heads := c.Take(4 * n)
 	if hasRuns == nil || n >= noOffsets {
-		r.take(4 * n) // containers follow one another in any case
+		c.Take(4 * n) // containers follow one another in any case
+	}
+	if c.Short {
+		return errShort
 	}
 	last := -1
-	for i := 0; i < n && r.err == nil; i++ {
+	for i := range n {
 		high, size := int(binary.LittleEndian.Uint16(heads[4*i:])), int(binary.LittleEndian.Uint16(heads[4*i+2:]))+1
 		if high <= last {
-			r.err = fmt.Errorf("roaring bitmap: container %d after %d", high, last)
-			return
+			return fmt.Errorf("roaring bitmap: container %d after %d", high, last)
 		}
 		last = high
-		c := container{base: base + int64(high)*span}
+		of := container{base: base + int64(high)*span}
 		if hasRuns != nil && hasRuns[i/8]>>(i%8)&1 != 0 {
-			c.kind = runs
+			of.kind = runs
 		} else if size > maxArray {
-			c.kind = words
+			of.kind = words
 		}
-		c.read(r, size)
-		m.containers, m.count = append(m.containers, c), m.count+int64(size)
+		if err := of.read(c, size); err != nil {
+			return err
+		}
+		m.containers, m.count = append(m.containers, of), m.count+int64(size)
 	}
+	return nil
 }
 
 // read reads a container of size values, and checks it.
-func (c *container) read(r *reader, size int) {
+func (c *container) read(from *cursor.Cursor, size int) error {
 	switch c.kind {
 	case array:
-		c.bytes = r.take(2 * size)
+		c.bytes = from.Take(2 * uint64(size))
 	case words:
-		c.bytes = r.take(span / 8)
+		c.bytes = from.Take(span / 8)
 	case runs:
-		c.bytes = r.take(4 * int(r.number(2)))
+		c.bytes = from.Take(4 * uint64(from.U16()))
 	}
-	if r.err != nil {
-		return
+	if from.Short {
+		return errShort
 	}
 	next, got := int64(0), int64(0)
 	for lo, hi := range c.ranges {
 		if lo < next || lo >= hi || hi > span {
-			r.err = fmt.Errorf("roaring bitmap: values from %d to %d after %d", c.base+lo, c.base+hi-1, c.base+next-1)
-			return
+			return fmt.Errorf("roaring bitmap: values from %d to %d after %d", c.base+lo, c.base+hi-1, c.base+next-1)
 		}
 		next, got = hi, got+hi-lo
 	}
 	if got != int64(size) {
-		r.err = fmt.Errorf("roaring bitmap: a container of %d values, want %d", got, size)
+		return fmt.Errorf("roaring bitmap: a container of %d values, want %d", got, size)
 	}
+	return nil
 }
 
 // ranges yields the values, without base, as ranges from and to, exclusive. Values that follow
@@ -178,14 +188,8 @@ func (c *container) ranges(yield func(lo, hi int64) bool) {
 // Count returns the number of values.
 func (m *Bitmap) Count() int64 { return m.count }
 
-// Bytes returns the memory that the bitmap takes.
-func (m *Bitmap) Bytes() int64 {
-	n := int64(0)
-	for i := range m.containers {
-		n += int64(len(m.containers[i].bytes)) + 40
-	}
-	return n
-}
+// Bytes returns the memory that the bitmap takes beside the bytes that were parsed.
+func (m *Bitmap) Bytes() int64 { return int64(len(m.containers)) * containerBytes }
 
 // End returns the number after the largest value; 0: there is none.
 func (m *Bitmap) End() (end int64) {
@@ -226,33 +230,6 @@ func (m *Bitmap) CountIn(lo, hi int64) int64 {
 	n := max(hi-lo, 0)
 	for _, r := range m.Without(lo, hi) {
 		n -= r[1] - r[0]
-	}
-	return n
-}
-
-// reader takes bytes from the start.
-type reader struct {
-	left []byte
-	err  error
-}
-
-// take returns the next n bytes.
-func (r *reader) take(n int) []byte {
-	if r.err == nil && n > len(r.left) {
-		r.err = errShort
-	}
-	if r.err != nil {
-		return nil
-	}
-	b := r.left[:n:n]
-	r.left = r.left[n:]
-	return b
-}
-
-// number returns the next bytes as an integer.
-func (r *reader) number(bytes int) (n uint64) {
-	for i, b := range r.take(bytes) {
-		n |= uint64(b) << (8 * i)
 	}
 	return n
 }
