@@ -1,11 +1,10 @@
-// Package lake says what the version of a table is: files, with the values that all rows of one
-// share, and the rows of each that are deleted.
+// Package lake describes one version of a table: its columns, its files with the values of their
+// partitions, and which rows of each file are deleted.
 //
 //	delta:URL@v12 ── ParseName ──► Name ── a package below, as delta ──► Table, Files
 //
-// In come names, and what tables say of themselves; out go values that package source makes
-// inputs of. No other package knows of tables: deleted rows are a condition of a file, columns
-// have the table's names as soon as the file is open.
+// Package source makes inputs of these, and package inputs lists them. Rooms above know no tables:
+// an open file has the table's columns, and deleted rows are those that its condition leaves out.
 package lake
 
 import (
@@ -30,7 +29,7 @@ type Column struct {
 	Name     string   `json:"name"`
 	Stored   string   `json:"stored,omitempty"` // its name in files; empty: Name
 	ID       int32    `json:"id,omitempty"`     // its field id in files; 0: none
-	Type     string   `json:"type"`             // of a leaf, in the table's own words; else struct, list or map
+	Type     string   `json:"type"`             // of a leaf, as keys.ParseType takes it; else struct, list or map
 	Children []Column `json:"children,omitempty"`
 }
 
@@ -39,7 +38,7 @@ type File struct {
 	Object  storage.Object
 	Parts   []hive.Part // the values of Table.Partitions, as if they were directories
 	Deleted *Deleted
-	Bounds  func() []Bound // what the table says of values; nil: nothing, or nobody asked
+	Bounds  func() []Bound // of the file's statistics; nil: there are none, or they were not asked for
 }
 
 // Bound is what a table says of the values of a column in a file.
@@ -53,7 +52,7 @@ type Bound struct {
 // Deleted refers to the rows of a file that are deleted.
 type Deleted struct {
 	Place  string `json:"place,omitempty"`  // the object that lists them
-	Inline []byte `json:"inline,omitempty"` // the list, if there is no such object
+	Inline []byte `json:"inline,omitempty"` // the list itself; Place is then empty
 	Offset int64  `json:"offset,omitempty"`
 	Size   int64  `json:"size"`
 	Count  int64  `json:"count"` // of rows

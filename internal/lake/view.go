@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// View returns the columns of the table that are not of its partitions, as a Parquet file has them:
-// what the table has dropped vanishes, what the file lacks is NULL.
+// View returns the table's columns as a Parquet file stores them, without those of partitions.
+// Columns that the table has dropped are left out; columns that the file does not have are NULL.
 func (t *Table) View(f *parquet.File) (*parquet.View, error) {
 	v := viewer{file: f, view: parquet.View{Without: take.Describing, Elements: f.Metadata.Schema[:1:1]}}
 	v.ids = slices.ContainsFunc(f.Metadata.Schema, func(e meta.Element) bool { return e.FieldID.Valid })
@@ -165,7 +165,7 @@ func (v *viewer) other(c *Column, at fault.At) error {
 		WithHint("rewrite the table's files")
 }
 
-// missing adds a column that the file lacks.
+// missing adds a column that the file does not have.
 func (v *viewer) missing(c *Column, at fault.At) error {
 	t, err := c.Arrow()
 	if err != nil {

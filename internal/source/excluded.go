@@ -129,19 +129,19 @@ func factsOf(p hive.Part, t arrow.DataType) where.Facts {
 
 // between returns two values of a type, nil if the texts are none.
 func between(least, most string, t arrow.DataType) arrow.Array {
-	both := make([]arrow.Array, 2)
-	for i, text := range []string{least, most} {
-		v, ok := hive.Value(hive.Part{Text: text}, t)
-		if !ok {
-			return nil
-		}
-		both[i] = v
+	a, ok := hive.Value(hive.Part{Text: least}, t)
+	b, too := a, ok
+	if most != least {
+		b, too = hive.Value(hive.Part{Text: most}, t)
 	}
-	all, err := array.Concatenate(both, memory.DefaultAllocator)
+	if !ok || !too {
+		return nil
+	}
+	both, err := array.Concatenate([]arrow.Array{a, b}, memory.DefaultAllocator)
 	if err != nil {
 		return nil
 	}
-	return all
+	return both
 }
 
 // possible reports whether rows of which facts are known by column may satisfy a condition.

@@ -208,7 +208,7 @@ func (o *Opening) openEntry(ctx context.Context, e Entry, parts []hive.Part) (*F
 	return f, f.Rest()
 }
 
-// gone says which version lacks an object that is not there.
+// gone returns err, or for an object that does not exist an error that names the version.
 func (t *OfTable) gone(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%s: %w, but version %s of the table has it (was the table vacuumed? name a newer version)", name, fs.ErrNotExist, t.Table.Version)

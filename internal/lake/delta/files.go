@@ -79,8 +79,8 @@ func (s *Snapshot) object(a *add) (o storage.Object, err error) {
 }
 
 // place returns the name of an object by its path in the log: percent-encoded once, and below the
-// table's directory unless it is absolute. A table in a store has no local files, nor the reverse:
-// whoever writes a log must not choose what else is read.
+// table's directory unless it is absolute. A table in a store cannot name local files, nor a local
+// table objects: a hostile log must not reach another kind of storage.
 func (s *Snapshot) place(path string) (string, error) {
 	name, err := url.PathUnescape(path)
 	if err != nil {

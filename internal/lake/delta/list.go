@@ -32,8 +32,7 @@ type listed struct {
 // names are those of commits, and of checkpoints: whole, in parts, or with a UUID and maybe sidecars.
 var names = regexp.MustCompile(`^(\d{20})\.(?:json|checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json))$`)
 
-// list lists the log. _last_checkpoint is no more than a hint, which may be stale or damaged, so it
-// is not read.
+// list lists the log. It does not read _last_checkpoint: that is a hint, and may be stale or damaged.
 func list(ctx context.Context, src storage.Source, n lake.Name, dir string) (*listed, error) {
 	l := &listed{map[int64]storage.Object{}, map[int64]map[string][]storage.Object{}}
 	prefix := dir + logDir

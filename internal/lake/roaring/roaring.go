@@ -202,7 +202,7 @@ func (m *Bitmap) End() (end int64) {
 	return end
 }
 
-// Without returns the numbers from lo to hi, exclusive, that are no values, less lo.
+// Without returns the numbers from lo to hi, exclusive, that the bitmap does not have, relative to lo.
 func (m *Bitmap) Without(lo, hi int64) (rest rows.Set) {
 	first := sort.Search(len(m.containers), func(i int) bool { return m.containers[i].base+span > lo })
 	next := lo
