@@ -94,6 +94,7 @@ type object struct {
 
 	Table   int // of the search's, from 1; 0: it is in none
 	Parts   []hive.Part
+	Values  []hive.Part
 	Deleted *lake.Deleted
 }
 
@@ -101,7 +102,7 @@ type object struct {
 func (s *search) objectOf(of int, rel string, e source.Entry) object {
 	o := object{Object: e.Object, Of: of, Rel: rel}
 	if e.Of != nil {
-		o.Table, o.Parts, o.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Parts, e.Of.Deleted
+		o.Table, o.Parts, o.Values, o.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Parts, e.Of.Values, e.Of.Deleted
 		if o.Table == 0 {
 			s.tables = append(s.tables, e.Of.Table)
 			o.Table = len(s.tables)
@@ -114,7 +115,7 @@ func (s *search) objectOf(of int, rel string, e source.Entry) object {
 func (s *search) entry(o object) source.Entry {
 	e := source.Entry{Object: o.Object}
 	if o.Table > 0 {
-		e.Of = &source.OfTable{Table: s.tables[o.Table-1], Parts: o.Parts, Deleted: o.Deleted}
+		e.Of = &source.OfTable{Table: s.tables[o.Table-1], Parts: o.Parts, Values: o.Values, Deleted: o.Deleted}
 	}
 	return e
 }
@@ -229,7 +230,7 @@ func (s *search) describe(ctx context.Context, _ int, e source.Entry) (d describ
 	}
 	d.Input, err = describedOf(f)
 	if e.Of != nil {
-		d.Table, d.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Deleted
+		d.Table, d.Fixed, d.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Values, f.Deleted()
 	}
 	d.changed = was.Size != d.Size || !bytes.Equal(was.Print, d.Print)
 	return d, "", errors.Join(err, f.Close())
@@ -242,7 +243,7 @@ func (s *search) sameContent(was *Input, e *source.Entry) bool {
 		return e.Of == nil && was.Table == 0 && was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity
 	}
 	table := s.old.file().tables[was.Table-1]
-	return was.Size == e.Size && reflect.DeepEqual(was.Deleted, e.Of.Deleted) && table.Location == e.Of.Table.Location &&
+	return was.Size == e.Size && was.Deleted.Same(e.Of.Deleted) && slices.Equal(was.Fixed, e.Of.Values) && table.Location == e.Of.Table.Location &&
 		reflect.DeepEqual(table.Columns, e.Of.Table.Columns) && slices.Equal(table.Partitions, e.Of.Table.Partitions) && was.Table == 1+slices.Index(s.tables, e.Of.Table)
 }
 

@@ -18,9 +18,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"slices"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -44,6 +46,7 @@ type Input struct {
 	Root     *string        `json:"root,omitempty"`     // the named or matched directory that has it; nil: none
 	RootRel  string         `json:"root_rel,omitempty"` // its path in terms of Rel; empty: the base itself
 	Table    int            `json:"table,omitempty"`    // of those in the header, from 1; 0: it is in none
+	Fixed    []hive.Part    `json:"fixed,omitempty"`    // values of columns of the table that the file may lack
 	Deleted  *lake.Deleted  `json:"deleted,omitempty"`  // rows of it; nil: none
 
 	number int // among the inputs of the file
@@ -72,6 +75,10 @@ func (in Input) named(change func(string) string) Input {
 	if in.Deleted != nil {
 		deleted := *in.Deleted
 		deleted.Place = change(deleted.Place)
+		deleted.In = slices.Clone(deleted.In)
+		for i := range deleted.In {
+			deleted.In[i].Place = change(deleted.In[i].Place)
+		}
 		in.Deleted = &deleted
 	}
 	return in

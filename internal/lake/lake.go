@@ -8,6 +8,8 @@
 package lake
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -21,7 +23,10 @@ type Table struct {
 	Version  string   `json:"version"`
 	Columns  []Column `json:"columns"` // all, in the table's order
 	// Partitions are positions in Columns: their values are in the table, whatever files have.
-	Partitions []int `json:"partitions,omitempty"`
+	Partitions []int  `json:"partitions,omitempty"`
+	ByID       bool   `json:"by_id,omitempty"`   // files have columns by their ids, or by Column.Names if there are none
+	Widens     bool   `json:"widens,omitempty"`  // files may have narrower types
+	Catalog    string `json:"catalog,omitempty"` // that permits to read the files; empty: none
 }
 
 // Column is a column of a table, or a part of one.
@@ -31,12 +36,15 @@ type Column struct {
 	ID       int32    `json:"id,omitempty"`     // its field id in files; 0: none
 	Type     string   `json:"type"`             // of a leaf, as keys.ParseType takes it; else struct, list or map
 	Children []Column `json:"children,omitempty"`
+	Names    []string `json:"names,omitempty"`   // in files without ids
+	Default  bool     `json:"default,omitempty"` // files that lack it have a value other than NULL
 }
 
 // File is a file of a table.
 type File struct {
 	Object  storage.Object
 	Parts   []hive.Part // the values of Table.Partitions, as if they were directories
+	Values  []hive.Part // of columns that the file may lack, in the same form
 	Deleted *Deleted
 	Bounds  func() []Bound // of the file's statistics; nil: there are none, or they were not asked for
 }
@@ -49,20 +57,39 @@ type Bound struct {
 	AllNulls    bool
 }
 
-// Deleted refers to the rows of a file that are deleted.
+// Deleted refers to the rows of a file that are deleted: to one list of them, or to lists of rows of
+// several files.
 type Deleted struct {
-	Place  string `json:"place,omitempty"`  // the object that lists them
+	Place  string `json:"place,omitempty"`  // the object that has the list
 	Inline []byte `json:"inline,omitempty"` // the list itself; Place is then empty
 	Offset int64  `json:"offset,omitempty"`
-	Size   int64  `json:"size"`
-	Count  int64  `json:"count"` // of rows
+	Size   int64  `json:"size,omitempty"`
+	Count  int64  `json:"count,omitempty"` // of rows
+
+	Of string      `json:"of,omitempty"` // what the lists of In call the file
+	In []Positions `json:"in,omitempty"`
+}
+
+// Same reports whether both refer to the same rows. How many these are, files of positions alone say.
+func (d *Deleted) Same(o *Deleted) bool {
+	if d == nil || o == nil || d.In == nil {
+		return reflect.DeepEqual(d, o)
+	}
+	return d.Of == o.Of && slices.Equal(d.In, o.In)
+}
+
+// Positions is an object with positions of deleted rows, of one file or more.
+type Positions struct {
+	Place string `json:"place"`
+	Size  int64  `json:"size"`
+	Rows  int64  `json:"rows"` // of all files
 }
 
 // Name is the name of a version of a table.
 type Name struct {
 	Text     string
-	Kind     string    // as delta
-	Location string    // of the table's directory
-	Version  string    // empty: the newest, or that of Time
+	Kind     string    // delta, iceberg or rest
+	Location string    // the table's directory, its metadata file, or a catalog's URL, # and its name there
+	Version  string    // a number, or snapshot=, branch= or tag= and which; empty: the newest, or that of Time
 	Time     time.Time // zero: none
 }

@@ -23,7 +23,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
+	"github.com/bloomjoin/bloomjoin/internal/lake/iceberg"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
@@ -41,6 +43,7 @@ type Entry struct {
 type OfTable struct {
 	Table   *TableVersion
 	Parts   []hive.Part // the values of the columns of partitions
+	Values  []hive.Part // of columns that the file may lack
 	Deleted *lake.Deleted
 }
 
@@ -49,9 +52,10 @@ type TableVersion struct {
 	*lake.Table
 	Hive  []hive.Column // the columns of partitions
 	views sync.Map      // *parquet.View, by the root of the stored schema
+	reads deletes.Reader
 
 	at       string // Location, without links
-	excluded int    // files that the condition has excluded
+	excluded int64  // files that the condition has excluded
 }
 
 // NewTableVersion returns the version of a table that is known.
@@ -79,13 +83,27 @@ func (t *TableVersion) view(f *parquet.File) (*parquet.View, error) {
 	return v, err
 }
 
-// tableFiles returns the files of the table that a name stands for.
-func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, err error) {
+// version is a version of a table as its format's package reads it.
+type version interface {
+	Table() *lake.Table
+	Files(ctx context.Context, holds func([]lake.Bound) bool, yield func(*lake.File) error) (skipped int64, err error)
+}
+
+// openTable reads the version of a table that a name means.
+func (o *Opening) openTable(ctx context.Context, name string) (version, error) {
 	n, err := lake.ParseName(name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := delta.Open(ctx, o.Store, n, o.Condition != nil)
+	if n.Kind == "delta" {
+		return delta.Open(ctx, o.Store, n, o.Condition != nil)
+	}
+	return iceberg.Open(ctx, o.Store, n, o.Condition != nil)
+}
+
+// tableFiles returns the files of the table that a name stands for.
+func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, err error) {
+	s, err := o.openTable(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +112,14 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		return nil, err
 	}
 	of.at = objects.Resolve(o.Store, of.Location)
+	var holds func([]lake.Bound) bool
 	satisfies := o.boundTo(of)
+	if satisfies != nil {
+		holds = func(bounds []lake.Bound) bool { return possible(satisfies, of.facts(bounds, satisfies, nil)) }
+	}
 	var spare []Entry // an excluded file, for its columns
-	err = s.Files(func(f *lake.File) error {
-		e := Entry{f.Object, &OfTable{of, f.Parts, f.Deleted}}
+	of.excluded, err = s.Files(ctx, holds, func(f *lake.File) error {
+		e := Entry{f.Object, &OfTable{of, f.Parts, f.Values, f.Deleted}}
 		e.Found = true
 		e.Rel = e.Of.rel(e.Name)
 		switch {
@@ -126,7 +148,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 // its path in the table's directory. A file that is elsewhere has its whole path.
 func (t *OfTable) rel(name string) string {
 	var dirs []string
-	for _, p := range t.Parts {
+	for _, p := range slices.Concat(t.Parts, t.Values) {
 		dirs = append(dirs, hive.Dir(p))
 	}
 	below, ok := strings.CutPrefix(name, t.Table.Location)
@@ -153,7 +175,7 @@ type TableRead struct {
 	Location    string `json:"location"`
 	Version     string `json:"version"`
 	Files       int    `json:"files,omitempty"`          // 0: a list of inputs says which
-	Excluded    int    `json:"files_excluded,omitempty"` // by the condition
+	Excluded    int64  `json:"files_excluded,omitempty"` // by the condition
 	RowsDeleted int64  `json:"rows_deleted,omitempty"`   // in the files
 }
 
@@ -171,8 +193,8 @@ func TablesOf(files []*File) (all []TableRead) {
 			all[at[t]].Excluded = t.excluded
 		}
 		r := &all[at[t]]
-		if r.Files++; f.of.Deleted != nil {
-			r.RowsDeleted += f.of.Deleted.Count
+		if r.Files++; f.deleted != nil {
+			r.RowsDeleted += f.deleted.Count()
 		}
 	}
 	return all
@@ -229,13 +251,14 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 	if f.of == nil || f.of.Deleted == nil {
 		return nil
 	}
-	if err := f.Parquet().File().Keep(f.of.Deleted.Size); err != nil {
+	p := f.Parquet().File()
+	if err := p.Keep(f.of.Deleted.Size); err != nil {
 		return err
 	}
-	if f.deleted, err = delta.Rows(ctx, opts.Store, f.of.Deleted); err != nil {
+	if f.deleted, err = f.of.Table.reads.Rows(ctx, opts.Store, p.Room(), f.of.Deleted); err != nil {
 		return fmt.Errorf("%s: %w", f.name, f.of.gone(f.of.Deleted.Place, err))
 	}
-	if err := f.Parquet().File().Keep(f.deleted.Bytes()); err != nil {
+	if err := p.Keep(f.deleted.Bytes()); err != nil {
 		return err
 	}
 	if rows := f.Rows(); f.deleted.End() > rows {
@@ -247,6 +270,17 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 		f.live = append(f.live, f.LiveIn(g, 0, f.GroupRows(g)))
 	}
 	return nil
+}
+
+// Deleted returns what the table says of rows of the file that are deleted, with their number; nil:
+// nothing.
+func (f *File) Deleted() *lake.Deleted {
+	if f.deleted == nil {
+		return nil
+	}
+	d := *f.of.Deleted
+	d.Count = f.deleted.Count()
+	return &d
 }
 
 // Live returns the rows of a row group that are not deleted. all: none is deleted.
@@ -304,6 +338,13 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	if f.of.Deleted != nil { // the table has other names on other machines; the last part is a UUID
 		deleted = *f.of.Deleted
 		deleted.Place = path.Base(deleted.Place)
+		if deleted.In = slices.Clone(deleted.In); deleted.In != nil {
+			deleted.Count = 0 // which the table does not say
+		}
+		for i := range deleted.In {
+			deleted.In[i].Place = path.Base(deleted.In[i].Place)
+		}
+		deleted.Of = path.Base(deleted.Of)
 	}
 	h := xxh3.New()
 	_, _ = h.Write(content)
@@ -358,7 +399,13 @@ func (t *TableVersion) mayHold(f *lake.File, to *where.Bound) bool {
 	if may := possible(to, facts); !may || f.Bounds == nil {
 		return may
 	}
-	bounds := f.Bounds()
+	return possible(to, t.facts(f.Bounds(), to, facts))
+}
+
+// facts returns what bounds say of the columns of a condition, beside what is known of them.
+func (t *TableVersion) facts(bounds []lake.Bound, to *where.Bound, known []where.Facts) []where.Facts {
+	facts := make([]where.Facts, len(to.Columns()))
+	copy(facts, known)
 	for i, field := range to.Columns() {
 		at := slices.IndexFunc(bounds, func(b lake.Bound) bool { return slices.Equal(field.Index, []int{b.Column}) })
 		if at < 0 {
@@ -370,5 +417,5 @@ func (t *TableVersion) mayHold(f *lake.File, to *where.Bound) bool {
 			facts[i].Range = between(b.Least, b.Most, typ)
 		}
 	}
-	return possible(to, facts)
+	return facts
 }

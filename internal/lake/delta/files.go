@@ -2,6 +2,7 @@ package delta
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/url"
@@ -22,23 +23,23 @@ import (
 func (s *Snapshot) Table() *lake.Table { return s.table }
 
 // Files yields the files of the version, ascending by their paths in the log, until yield returns
-// an error, which Files returns.
-func (s *Snapshot) Files(yield func(*lake.File) error) error {
+// an error, which Files returns. It skips none.
+func (s *Snapshot) Files(_ context.Context, _ func([]lake.Bound) bool, yield func(*lake.File) error) (skipped int64, err error) {
 	last := ""
 	for _, a := range slices.SortedFunc(maps.Values(s.adds), func(a, b *add) int { return cmp.Compare(a.Path, b.Path) }) {
 		if a.Path == last {
-			return faults.Corrupt(fault.At{File: s.dir}, "%s is twice in version %d of the table", a.Path, s.version)
+			return 0, faults.Corrupt(fault.At{File: s.dir}, "%s is twice in version %d of the table", a.Path, s.version)
 		}
 		last = a.Path
 		f, err := s.file(a)
 		if err != nil {
-			return fmt.Errorf("%s%s: %w", s.dir, a.Path, err)
+			return 0, fmt.Errorf("%s%s: %w", s.dir, a.Path, err)
 		}
 		if err := yield(f); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // file returns what the log says of a file.

@@ -1,24 +1,19 @@
 package delta
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"hash/crc32"
 	"strconv"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
-	"github.com/bloomjoin/bloomjoin/internal/lake/roaring"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 const (
-	magic      = 1681511377 // before a bitmap; the only format of vectors that there is
-	nameLength = 20         // of an encoded UUID, at the end of a vector's text
-	largest    = 1 << 30    // bytes of a vector
+	nameLength = 20      // of an encoded UUID, at the end of a vector's text
+	largest    = 1 << 30 // bytes of a vector
 )
 
 // deleted returns the reference to a file's deleted rows, nil if there are none.
@@ -68,54 +63,6 @@ func (s *Snapshot) vectorFile(text string) (string, error) {
 		name = text[:at] + "/" + name
 	}
 	return s.dir + name, nil
-}
-
-// Rows reads the rows that d refers to.
-func Rows(ctx context.Context, src storage.Source, d *lake.Deleted) (m *roaring.Bitmap, err error) {
-	at := fault.At{File: d.Place}
-	b := d.Inline
-	if d.Place != "" {
-		if b, err = stored(ctx, src, d); err != nil {
-			return nil, err
-		}
-	}
-	if len(b) < 4 || binary.LittleEndian.Uint32(b) != magic {
-		return nil, faults.Corrupt(at, "a deletion vector of an unknown format")
-	}
-	if m, err = roaring.Parse(b[4:]); err != nil {
-		e := faults.Corrupt(at, "a deletion vector")
-		e.Err = err
-		return nil, e
-	}
-	if m.Count() != d.Count {
-		return nil, faults.Wanted(faults.Corrupt(at, "rows of a deletion vector"), strconv.FormatInt(d.Count, 10), strconv.FormatInt(m.Count(), 10))
-	}
-	return m, nil
-}
-
-// stored reads a vector from its file: its length, itself, and its checksum.
-func stored(ctx context.Context, src storage.Source, d *lake.Deleted) (b []byte, err error) {
-	at := fault.At{File: d.Place}
-	r, err := src.Open(ctx, storage.Object{Name: d.Place})
-	if err != nil {
-		return nil, err
-	}
-	defer faults.Join(&err, r.Close)
-	if size := r.Object().Size; d.Offset < 1 || d.Offset > size-d.Size-8 {
-		return nil, faults.Corrupt(at, "a deletion vector of %d bytes at %d, in a file of %d", d.Size, d.Offset, size)
-	}
-	b = make([]byte, d.Size+8)
-	if n, err := r.ReadAt(b, d.Offset); n < len(b) {
-		return nil, err
-	}
-	if n := int64(binary.BigEndian.Uint32(b)); n != d.Size {
-		return nil, faults.Wanted(faults.Corrupt(at, "bytes of a deletion vector"), strconv.FormatInt(d.Size, 10), strconv.FormatInt(n, 10))
-	}
-	b, sum := b[4:4+d.Size], binary.BigEndian.Uint32(b[4+d.Size:])
-	if crc32.ChecksumIEEE(b) != sum {
-		return nil, faults.Corrupt(at, "the checksum of a deletion vector")
-	}
-	return b, nil
 }
 
 // alphabet is that of Z85: https://rfc.zeromq.org/spec/32/.

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math/bits"
 	"sort"
 
@@ -23,6 +24,7 @@ import (
 type Bitmap struct {
 	containers []container // ascending
 	count      int64
+	own        int64 // bytes of values that were not parsed
 }
 
 // container has the values of a bitmap whose upper bits are the same.
@@ -185,11 +187,48 @@ func (c *container) ranges(yield func(lo, hi int64) bool) {
 	}
 }
 
+// Of returns the bitmap of values that ascend.
+func Of(values []int64) *Bitmap {
+	m := &Bitmap{count: int64(len(values))}
+	for len(values) > 0 {
+		c := container{base: values[0] &^ (span - 1)}
+		n := sort.Search(len(values), func(i int) bool { return values[i] >= c.base+span })
+		if n > maxArray {
+			c.kind, c.bytes = words, make([]byte, span/8)
+		}
+		for _, v := range values[:n] {
+			if v -= c.base; c.kind == words {
+				c.bytes[v/8] |= 1 << (v % 8)
+			} else {
+				c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(v))
+			}
+		}
+		m.containers, m.own = append(m.containers, c), m.own+int64(cap(c.bytes))
+		values = values[n:]
+	}
+	return m
+}
+
+// Values yields the values, ascending.
+func (m *Bitmap) Values() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for i := range m.containers {
+			for lo, hi := range m.containers[i].ranges {
+				for v := lo; v < hi; v++ {
+					if !yield(m.containers[i].base + v) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // Count returns the number of values.
 func (m *Bitmap) Count() int64 { return m.count }
 
 // Bytes returns the memory that the bitmap takes beside the bytes that were parsed.
-func (m *Bitmap) Bytes() int64 { return int64(len(m.containers)) * containerBytes }
+func (m *Bitmap) Bytes() int64 { return int64(len(m.containers))*containerBytes + m.own }
 
 // End returns the number after the largest value; 0: there is none.
 func (m *Bitmap) End() (end int64) {

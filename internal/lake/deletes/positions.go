@@ -1,0 +1,129 @@
+package deletes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/roaring"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// list has what a list of positions says, by the names of data files.
+type list struct {
+	mu sync.Mutex
+	of map[string]*roaring.Bitmap // nil: it has not been read
+}
+
+// positionBytes is the memory of a position while a list is being read: it is in a slice that grows.
+const positionBytes = 16
+
+// read returns what the list says.
+func (l *list) read(ctx context.Context, src storage.Source, room *parquet.PageBudget, p *lake.Positions) (map[string]*roaring.Bitmap, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of != nil {
+		return l.of, nil
+	}
+	at := fault.At{File: p.Place}
+	if p.Rows < 0 || p.Rows > 1<<40 {
+		return nil, faults.Corrupt(at, "a file of %d positions of deleted rows", p.Rows)
+	}
+	if err := room.ChargeFooter(at, positionBytes*p.Rows); err != nil {
+		return nil, err
+	}
+	of, kept := map[string]*roaring.Bitmap{}, int64(0)
+	found, err := positions(ctx, src, room, p)
+	for name, some := range found {
+		slices.Sort(some)
+		of[name] = roaring.Of(slices.Compact(some))
+		kept += of[name].Bytes() + int64(len(name))
+	}
+	if err != nil {
+		kept = 0
+	}
+	if failed := room.ChargeFooter(at, kept-positionBytes*p.Rows); err == nil {
+		err = failed
+	}
+	if err == nil {
+		l.of = of
+	}
+	return of, err
+}
+
+// positions reads a list: data files, and positions in each.
+func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget, p *lake.Positions) (of map[string][]int64, err error) {
+	at := fault.At{File: p.Place}
+	r, err := src.Open(ctx, storage.Object{Name: p.Place})
+	if err != nil {
+		return nil, err
+	}
+	defer faults.Join(&err, r.Close)
+	if size := r.Object().Size; size != p.Size {
+		return nil, faults.Mismatch(at, "bytes of a delete file of the table", strconv.FormatInt(p.Size, 10), strconv.FormatInt(size, 10))
+	}
+	f, err := arrowparquet.OpenParquet(r, p.Size, p.Place, arrowparquet.ParquetOptions{Room: room})
+	if err != nil {
+		return nil, err
+	}
+	defer faults.Join(&err, f.Close)
+	var columns []int
+	for _, name := range []string{"file_path", "pos"} {
+		i := f.Schema().FieldIndices(name)
+		if len(i) != 1 {
+			return nil, faults.Corrupt(at, "a file of positions of deleted rows without the column %s", name)
+		}
+		columns = append(columns, i[0])
+	}
+	of = map[string][]int64{}
+	rows := int64(0)
+	for g := range f.NumGroups() {
+		for rec, err := range f.Read(ctx, g, columns) {
+			if err != nil {
+				return nil, err
+			}
+			if rows += rec.NumRows(); rows > p.Rows {
+				break
+			}
+			if err := collect(of, rec); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Place, err)
+			}
+		}
+	}
+	if rows != p.Rows {
+		return nil, faults.Wanted(faults.Corrupt(at, "positions of deleted rows"), strconv.FormatInt(p.Rows, 10), strconv.FormatInt(rows, 10))
+	}
+	return of, nil
+}
+
+// collect adds the positions of a record. Rows of one data file follow each other.
+func collect(of map[string][]int64, rec arrow.Record) error {
+	names, ok := rec.Column(rec.Schema().FieldIndices("file_path")[0]).(*array.String)
+	at, too := rec.Column(rec.Schema().FieldIndices("pos")[0]).(*array.Int64)
+	if !ok || !too || names.NullN()+at.NullN() > 0 {
+		return faults.Corrupt(fault.At{}, "positions of deleted rows: %s", rec.Schema())
+	}
+	for i := 0; i < names.Len(); {
+		name := names.Value(i)
+		some := of[name]
+		for ; i < names.Len() && names.Value(i) == name; i++ {
+			if at.Value(i) < 0 {
+				return faults.Corrupt(fault.At{}, "position %d of a deleted row", at.Value(i))
+			}
+			some = append(some, at.Value(i))
+		}
+		of[strings.Clone(name)] = some
+	}
+	return nil
+}

@@ -1,0 +1,339 @@
+package iceberg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
+)
+
+// manifest is what the list of a snapshot says of a manifest. It is trusted: what manifests say of
+// themselves, writers leave out or get wrong.
+type manifest struct {
+	path    string
+	length  int64 // in bytes; -1: unknown
+	spec    *spec
+	seq     int64 // the sequence number of what it adds
+	deletes bool
+	files   int64 // that live; -1: unknown
+	bounds  []lake.Bound
+}
+
+// entry is a file in a manifest.
+type entry struct {
+	content int64 // 0: data, 1: deleted positions, 2: deleted keys
+	path    string
+	format  string
+	spec    *spec
+	values  []value // of the fields of spec
+	rows    int64
+	size    int64
+	seq     int64
+	of      string // the data file whose rows are deleted, if that is said
+	offset  int64  // of a vector; -1: not said
+	length  int64
+	ranges  []valueRange
+}
+
+// valueRange is what a manifest says of the values of a column in a file.
+type valueRange struct {
+	id          int32
+	least, most []byte
+	nulls       int64 // -1: not said
+}
+
+// entries reads manifests, several at once, and calls yield for the entries of one after the other.
+func (t *Table) entries(ctx context.Context, manifests []*manifest, yield func(*entry) error) error {
+	for len(manifests) > 0 {
+		n := min(len(manifests), atOnce)
+		read := make([][]*entry, n)
+		g, ctx := errgroup.WithContext(ctx)
+		for i, m := range manifests[:n] {
+			g.Go(func() (err error) {
+				read[i], err = t.read(ctx, m)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		for _, some := range read {
+			for _, e := range some {
+				if err := yield(e); err != nil {
+					return err
+				}
+			}
+		}
+		manifests = manifests[n:]
+	}
+	return nil
+}
+
+// atOnce is how many manifests are read at once.
+const atOnce = 16
+
+// records calls each for the records of an Avro file of a length; -1: it is not known. One that is cut
+// between two blocks is valid.
+func (t *Table) records(ctx context.Context, path string, length int64, wanted func(id int) bool, each func(r *avro.Record) error) error {
+	name, err := t.place(path)
+	if err != nil {
+		return err
+	}
+	b, err := whole(ctx, t.src, name)
+	if err == nil && length >= 0 && int64(len(b)) != length {
+		return faults.Mismatch(fault.At{File: name}, "bytes of a manifest", strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
+	}
+	if err == nil {
+		_, err = avro.Read(b, wanted, each)
+	}
+	if f := new(fault.Error); errors.As(err, &f) && f.At.File == "" {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return err
+}
+
+// manifests reads the list of manifests of the snapshot.
+func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
+	s := t.snapshot
+	if s == nil {
+		return nil, nil
+	}
+	for _, path := range s.Manifests {
+		all = append(all, &manifest{path: path, length: -1, spec: &t.meta.Specs[0], files: -1})
+	}
+	if s.List == "" {
+		return all, nil
+	}
+	wanted := func(int) bool { return true }
+	err = t.records(ctx, s.List, -1, wanted, func(r *avro.Record) error {
+		m := &manifest{path: text(r, 500), length: integer(r, 501, -1), seq: integer(r, 515, 0), files: -1}
+		if known(r.Value(519)) {
+			return faults.Unsupported(fault.At{}, "an encrypted manifest")
+		}
+		if m.path == "" {
+			return faults.Corrupt(fault.At{}, "a list of manifests, one of which has no path")
+		}
+		switch content := integer(r, 517, 0); content {
+		case 0:
+		case 1:
+			m.deletes = true
+		default:
+			return faults.Unsupported(fault.At{}, "a manifest of content %d", content)
+		}
+		if m.spec, err = t.spec(integer(r, 502, 0)); err != nil {
+			return err
+		}
+		if known(r.Value(504)) && known(r.Value(505)) {
+			m.files = integer(r, 504, 0) + integer(r, 505, 0)
+		}
+		if v := r.Value(507); known(v) {
+			m.bounds = t.summaries(m.spec, v.List)
+		}
+		all = append(all, m)
+		return nil
+	})
+	if err == nil && len(all) == 0 && s.Summary["total-data-files"] != "" && s.Summary["total-data-files"] != "0" {
+		err = faults.Corrupt(fault.At{File: s.List}, "a list without manifests of a snapshot with %s files", strconv.Quote(s.Summary["total-data-files"]))
+	}
+	return all, err
+}
+
+func (t *Table) spec(id int64) (*spec, error) {
+	for i := range t.meta.Specs {
+		if t.meta.Specs[i].ID == id {
+			return &t.meta.Specs[i], nil
+		}
+	}
+	return nil, faults.Corrupt(fault.At{}, "files divided by the specification %d, which the table lacks", id)
+}
+
+// summaries returns what the list says of the partitions in a manifest: in the order of the fields.
+func (t *Table) summaries(s *spec, list []avro.Value) (all []lake.Bound) {
+	if len(list) != len(s.Fields) {
+		return nil
+	}
+	for i := range s.Fields {
+		r := list[i].Record
+		if r == nil {
+			return nil
+		}
+		null := r.Value(509)
+		b := lake.Bound{NoNulls: known(null) && null.Int == 0}
+		result := t.resultOf(&s.Fields[i])
+		if lo, hi := r.Value(510), r.Value(511); known(lo) && known(hi) {
+			least, ok := ofBytes(result, lo.Bytes)
+			most, too := ofBytes(result, hi.Bytes)
+			if ok && too {
+				b.Least, b.Most = t.texts(&s.Fields[i], &least, &most)
+			}
+		}
+		all = t.noted(all, &s.Fields[i], b)
+	}
+	return all
+}
+
+// resultOf returns the type of a field's values.
+func (t *Table) resultOf(f *specField) string {
+	if f.Transform == "identity" || strings.HasPrefix(f.Transform, "truncate[") {
+		return t.meta.typeOf(f.Source)
+	}
+	return "int32"
+}
+
+// texts returns the range of a column whose values a field has taken to others.
+func (t *Table) texts(f *specField, least, most *value) (lo, hi string) {
+	typ := t.meta.typeOf(f.Source)
+	if !ordered(typ, least, most) {
+		return "", ""
+	}
+	from, to, ok := source(f.Transform, typ, *least, *most)
+	if !ok {
+		return "", ""
+	}
+	b := bound(0, typ, &from, &to)
+	return b.Least, b.Most
+}
+
+// noted adds what is known of the source of a field, if the table has that column.
+func (t *Table) noted(all []lake.Bound, f *specField, b lake.Bound) []lake.Bound {
+	i, ok := t.columns[f.Source]
+	kind, _, _ := strings.Cut(f.Transform, "[")
+	if !ok || !slices.Contains([]string{"identity", "truncate", "bucket", "year", "month", "day", "hour"}, kind) {
+		return all // others, as void, may take values to NULL
+	}
+	b.Column = i
+	for j := range all {
+		if other := &all[j]; other.Column == i {
+			other.NoNulls, other.AllNulls = other.NoNulls || b.NoNulls, other.AllNulls || b.AllNulls
+			if other.Least+other.Most == "" {
+				other.Least, other.Most = b.Least, b.Most
+			}
+			return all
+		}
+	}
+	return append(all, b)
+}
+
+// read reads the entries of a manifest that are in the snapshot.
+func (t *Table) read(ctx context.Context, m *manifest) (all []*entry, err error) {
+	ranges := t.ranges && !m.deletes
+	wanted := func(id int) bool {
+		switch id {
+		case 110, 121, 122, 125, 126, 127, 128, 129, 130:
+			return ranges || m.deletes && id != 110
+		case 108, 109, 137, 132, 140:
+			return false
+		}
+		return true
+	}
+	return all, t.records(ctx, m.path, m.length, wanted, func(r *avro.Record) error {
+		status := integer(r, 0, -1)
+		if status == 2 { // removed by this snapshot
+			return nil
+		}
+		v := r.Value(2)
+		if v == nil || v.Record == nil || status < 0 || status > 2 {
+			return faults.Corrupt(fault.At{}, "a manifest, with an entry of status %d or without a file", status)
+		}
+		e, err := t.entry(m, v.Record)
+		if err != nil {
+			return err
+		}
+		switch seq := r.Value(3); {
+		case known(seq):
+			e.seq = seq.Int
+		case status == 1 || m.seq == 0:
+			e.seq = m.seq
+		default:
+			return faults.Corrupt(fault.At{}, "a manifest, with an old file without its sequence number")
+		}
+		all = append(all, e)
+		return nil
+	})
+}
+
+// entry returns a file of a manifest.
+func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
+	e := &entry{
+		content: integer(r, 134, 0), path: text(r, 100), format: strings.ToUpper(text(r, 101)), spec: m.spec, rows: integer(r, 103, -1),
+		size: integer(r, 104, -1), of: text(r, 143), offset: integer(r, 144, -1), length: integer(r, 145, -1), ranges: rangesOf(r),
+	}
+	if known(r.Value(131)) {
+		return nil, faults.Unsupported(fault.At{}, "the encrypted file %s", strconv.Quote(e.path))
+	}
+	if e.path == "" || e.rows < 0 || e.size < 0 {
+		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of path %s, %d rows and %d bytes", strconv.Quote(e.path), e.rows, e.size)
+	}
+	if (e.content != 0) != m.deletes {
+		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of content %d that the list of manifests contradicts", e.content)
+	}
+	v := r.Value(102)
+	for i := range m.spec.Fields {
+		f := &m.spec.Fields[i]
+		var of *avro.Value
+		if v != nil && v.Record != nil {
+			of = v.Record.Value(f.ID)
+		}
+		if of == nil && f.Transform != "void" {
+			return nil, faults.Corrupt(fault.At{}, "a manifest, with a file without the value of partition field %d", f.ID)
+		}
+		e.values = append(e.values, ofAvro(of))
+	}
+	return e, nil
+}
+
+// rangesOf returns what a manifest says of the columns of a file.
+func rangesOf(r *avro.Record) (all []valueRange) {
+	set := func(list, key, val int, put func(*valueRange, *avro.Value)) {
+		v := r.Value(list)
+		if !known(v) {
+			return
+		}
+		for i := range v.List {
+			pair := v.List[i].Record
+			if pair == nil || !known(pair.Value(key)) || !known(pair.Value(val)) {
+				continue
+			}
+			id, at := int32(pair.Value(key).Int), 0
+			for at < len(all) && all[at].id != id {
+				at++
+			}
+			if at == len(all) {
+				all = append(all, valueRange{id: id, nulls: -1})
+			}
+			put(&all[at], pair.Value(val))
+		}
+	}
+	set(125, 126, 127, func(b *valueRange, v *avro.Value) { b.least = slices.Clone(v.Bytes) })
+	set(128, 129, 130, func(b *valueRange, v *avro.Value) { b.most = slices.Clone(v.Bytes) })
+	set(110, 121, 122, func(b *valueRange, v *avro.Value) { b.nulls = v.Int })
+	return all
+}
+
+// known reports whether a field is there and not null.
+func known(v *avro.Value) bool { return v != nil && v.Kind != avro.Null }
+
+// integer returns a field that is one, or else the given value.
+func integer(r *avro.Record, id int, otherwise int64) int64 {
+	if v := r.Value(id); v != nil && (v.Kind == avro.Int || v.Kind == avro.Long) {
+		return v.Int
+	}
+	return otherwise
+}
+
+// text returns a field that is a string, in its own memory; empty: there is none.
+func text(r *avro.Record, id int) string {
+	if v := r.Value(id); v != nil {
+		return string(v.Bytes)
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package iceberg
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+)
+
+// metadata is what a metadata file says of a table, as far as readers need it.
+type metadata struct {
+	Format     int               `json:"format-version"`
+	Location   string            `json:"location"`
+	SchemaID   int               `json:"current-schema-id"`
+	Schemas    []schema          `json:"schemas"`
+	Schema     *schema           `json:"schema"` // of version 1
+	Specs      []spec            `json:"partition-specs"`
+	Spec       []specField       `json:"partition-spec"` // of version 1
+	Current    *int64            `json:"current-snapshot-id"`
+	Snapshots  []snapshot        `json:"snapshots"`
+	Refs       map[string]ref    `json:"refs"`
+	Log        []logged          `json:"snapshot-log"`
+	Properties map[string]string `json:"properties"`
+}
+
+type snapshot struct {
+	ID        int64             `json:"snapshot-id"`
+	List      string            `json:"manifest-list"`
+	Manifests []string          `json:"manifests"` // of version 1, in place of List
+	SchemaID  *int              `json:"schema-id"`
+	KeyID     string            `json:"key-id"`
+	Summary   map[string]string `json:"summary"`
+}
+
+type ref struct {
+	ID   int64  `json:"snapshot-id"`
+	Type string `json:"type"` // branch or tag
+}
+
+// logged says that a snapshot became the current one.
+type logged struct {
+	ID   int64 `json:"snapshot-id"`
+	Time int64 `json:"timestamp-ms"`
+}
+
+// spec says by which fields files are divided.
+type spec struct {
+	ID     int64       `json:"spec-id"`
+	Fields []specField `json:"fields"`
+}
+
+type specField struct {
+	Source    int32  `json:"source-id"` // 0: there are several
+	ID        int    `json:"field-id"`
+	Transform string `json:"transform"`
+}
+
+// newestFormat is the newest version of the format that is read.
+const newestFormat = 3
+
+// parse parses a metadata file.
+func parse(b []byte, at fault.At) (*metadata, error) {
+	var m metadata
+	if err := json.Unmarshal(b, &m); err != nil {
+		e := faults.Corrupt(at, "the metadata of an Iceberg table")
+		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) && wrong.Type.Kind().String() == "int64" {
+			e = faults.Wanted(faults.Corrupt(at, "%s in the metadata of an Iceberg table", strconv.Quote(wrong.Field)), "an integer of 64 bits", wrong.Value)
+		}
+		e.Err = err
+		return nil, e
+	}
+	if m.Format < 1 || m.Format > newestFormat {
+		return nil, faults.Unsupported(at, "version %d of the Iceberg format (want 1 to %d)", m.Format, newestFormat)
+	}
+	if len(m.Schemas) == 0 && m.Schema != nil {
+		m.Schemas, m.SchemaID = []schema{*m.Schema}, m.Schema.ID
+	}
+	if len(m.Specs) == 0 {
+		m.Specs = []spec{{Fields: m.Spec}}
+		for i := range m.Spec {
+			if f := &m.Specs[0].Fields[i]; f.ID == 0 { // old writers have no ids, which then ascend from this one
+				f.ID = firstPartition + i
+			}
+		}
+	}
+	return &m, nil
+}
+
+// firstPartition is the least id of a partition field.
+const firstPartition = 1000
+
+// find returns the snapshot that a name means, nil if the table has had none, and the schema with which
+// to read it: the current one, or for older snapshots and tags their own.
+func (m *metadata) find(n *lake.Name) (s *snapshot, of *schema, err error) {
+	at := fault.At{File: n.Text}
+	var id int64
+	own := true
+	switch kind, name, _ := strings.Cut(n.Version, "="); {
+	case kind == "snapshot":
+		if id, err = strconv.ParseInt(name, 10, 64); err != nil {
+			return nil, nil, faults.Mismatch(at, "the id of a snapshot", "an integer of 64 bits", name)
+		}
+	case kind != "":
+		r, ok := m.Refs[name]
+		if !ok || r.Type != kind {
+			return nil, nil, faults.Mismatch(at, "the "+kind, "one of the table", strconv.Quote(name)).WithHint("name one that there is, or @snapshot=ID")
+		}
+		id, own = r.ID, kind == "tag"
+	case !n.Time.IsZero():
+		if id, err = m.at(n); err != nil {
+			return nil, nil, err
+		}
+	case m.Current == nil || *m.Current == -1:
+		of, err = m.schema(m.SchemaID, at)
+		return nil, of, err
+	default:
+		id, own = *m.Current, false
+	}
+	for i := range m.Snapshots {
+		if m.Snapshots[i].ID == id {
+			s = &m.Snapshots[i]
+		}
+	}
+	if s == nil {
+		return nil, nil, faults.Mismatch(at, "the snapshot", "one that the table has", strconv.FormatInt(id, 10)).WithHint("it may have expired: name a newer one")
+	}
+	if s.KeyID != "" {
+		return nil, nil, faults.Unsupported(at, "an encrypted table")
+	}
+	schemaID := m.SchemaID
+	if own && s.SchemaID != nil {
+		schemaID = *s.SchemaID
+	}
+	of, err = m.schema(schemaID, at)
+	return s, of, err
+}
+
+// at returns the snapshot that was the current one at a time: that of the log, since the times of snapshots
+// say when they were written, and one of a branch may have become current later.
+func (m *metadata) at(n *lake.Name) (id int64, err error) {
+	found := false
+	for _, l := range m.Log {
+		if l.Time <= n.Time.UnixMilli() {
+			id, found = l.ID, true
+		}
+	}
+	if !found {
+		err = faults.Mismatch(fault.At{File: n.Text}, "the time", "one after the first snapshot in the table's log", n.Time.Format("2006-01-02T15:04:05.999999999Z07:00")).
+			WithHint("name a later time, or a snapshot as @snapshot=ID")
+	}
+	return id, err
+}
+
+func (m *metadata) schema(id int, at fault.At) (*schema, error) {
+	for i := range m.Schemas {
+		if m.Schemas[i].ID == id {
+			return &m.Schemas[i], nil
+		}
+	}
+	return nil, faults.Corrupt(at, "the metadata of an Iceberg table without its schema %d", id)
+}

@@ -1,0 +1,273 @@
+package iceberg
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Table is a snapshot of a table.
+type Table struct {
+	src      storage.Source
+	meta     *metadata
+	snapshot *snapshot // nil: the table has none
+	table    *lake.Table
+	columns  map[int32]int // positions, by id
+	places   places
+	ranges   bool // bounds are wanted
+}
+
+// Open reads the metadata of the snapshot that the name means. ranges: files are to have Bounds.
+func Open(ctx context.Context, src storage.Source, n lake.Name, ranges bool) (*Table, error) {
+	t := &Table{src: src, ranges: ranges, columns: map[int32]int{}}
+	at, err := t.locate(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	s, schema, err := t.meta.find(&n)
+	if err != nil {
+		return nil, err
+	}
+	if t.snapshot = s; s != nil && s.List == "" && len(s.Manifests) == 0 && t.meta.Format > 1 {
+		return nil, faults.Corrupt(at, "snapshot %d without a list of manifests", s.ID)
+	}
+	columns, err := schema.columns(t.meta.Properties["schema.name-mapping.default"])
+	switch {
+	case errors.Is(err, fault.ErrUnsupported):
+		return nil, fmt.Errorf("%s: %w", at.File, err)
+	case err != nil:
+		e := faults.Corrupt(at, "the schema of an Iceberg table")
+		e.Err = err
+		return nil, e
+	}
+	for i := range columns {
+		t.columns[columns[i].ID] = i
+	}
+	t.table = &lake.Table{Kind: "iceberg", Location: t.places.dir, Version: "none", Columns: columns, ByID: true, Widens: true}
+	if s != nil {
+		t.table.Version = strconv.FormatInt(s.ID, 10)
+	}
+	if n.Kind == "rest" {
+		t.table.Catalog = n.Location
+	}
+	return t, t.relocate(ctx)
+}
+
+// Table returns what holds for all files.
+func (t *Table) Table() *lake.Table { return t.table }
+
+// Files yields the files of the snapshot until yield returns an error, which Files returns. Of
+// manifests that cannot have a file whose columns satisfy holds, it counts the files in place of reading
+// them, unless there would be none.
+func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield func(*lake.File) error) (skipped int64, err error) {
+	all, err := t.manifests(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var data, deletes, without []*manifest
+	for _, m := range all {
+		switch may := holds == nil || holds(m.bounds); {
+		case m.deletes && may:
+			deletes = append(deletes, m)
+		case m.deletes: // they are of the same partitions as the rows
+		case may || m.files < 0:
+			data = append(data, m)
+		default:
+			without, skipped = append(without, m), skipped+m.files
+		}
+	}
+	for len(data) == 0 && len(without) > 0 { // the columns of a file are wanted
+		data, without = without[:1], without[1:]
+		if skipped -= data[0].files; data[0].files == 0 {
+			data = nil
+		}
+	}
+	d := deletions{t: t, vectors: map[string]*entry{}, of: map[string][]*entry{}}
+	if err := t.entries(ctx, deletes, d.add); err != nil {
+		return 0, err
+	}
+	seen := map[string]bool{}
+	return skipped, t.entries(ctx, data, func(e *entry) error {
+		if seen[e.path] {
+			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", e.path, t.snapshot.ID)
+		}
+		seen[e.path] = true
+		f, err := t.file(e, &d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.path, err)
+		}
+		return yield(f)
+	})
+}
+
+// file returns what the metadata says of a data file.
+func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
+	name, err := t.place(e.path)
+	if err != nil {
+		return nil, err
+	}
+	if e.format != "PARQUET" {
+		return nil, faults.Unsupported(fault.At{}, "a data file of format %s", strconv.Quote(e.format)).WithHint("rewrite the table's files as Parquet")
+	}
+	f := &lake.File{Object: storage.Object{Name: name, Size: e.size}}
+	for i := range e.spec.Fields {
+		at, ok := t.columns[e.spec.Fields[i].Source]
+		if !ok || e.spec.Fields[i].Transform != "identity" {
+			continue
+		}
+		c, v := &t.table.Columns[at], &e.values[i]
+		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
+		if !p.Null {
+			if p.Text, ok = v.text(c.Type); !ok {
+				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart, and is no value of the type
+			}
+		}
+		f.Values = append(f.Values, p)
+	}
+	if t.ranges {
+		f.Bounds = func() []lake.Bound { return t.bounds(e) }
+	}
+	f.Deleted, err = d.find(e)
+	return f, err
+}
+
+// bounds returns what is known of the columns of a file, by its partition and by its statistics.
+func (t *Table) bounds(e *entry) (all []lake.Bound) {
+	for _, r := range e.ranges {
+		i, ok := t.columns[r.id]
+		if !ok || len(t.table.Columns[i].Children) > 0 {
+			continue
+		}
+		c := &t.table.Columns[i]
+		b := lake.Bound{Column: i}
+		least, ok := ofBytes(c.Type, r.least)
+		most, too := ofBytes(c.Type, r.most)
+		if ok && too && r.least != nil && r.most != nil {
+			b = bound(i, c.Type, &least, &most)
+		}
+		b.NoNulls, b.AllNulls = r.nulls == 0, r.nulls == e.rows && e.rows > 0
+		all = append(all, b)
+	}
+	for i := range e.spec.Fields {
+		v := &e.values[i]
+		b := lake.Bound{NoNulls: v.kind != 'n', AllNulls: v.kind == 'n'}
+		if b.NoNulls {
+			b.Least, b.Most = t.texts(&e.spec.Fields[i], v, v)
+		}
+		all = t.noted(all, &e.spec.Fields[i], b)
+	}
+	return all
+}
+
+// deletions are the delete files of a snapshot.
+type deletions struct {
+	t       *Table
+	vectors map[string]*entry   // by the path of their data file
+	of      map[string][]*entry // files of positions and of keys, by partition, and by data file if they have but one
+	anyone  []*entry            // files of keys of all partitions
+}
+
+// pathID is the id of the column of files of positions that names data files.
+const pathID = 2147483546
+
+// add notes an entry of a manifest of deletes.
+func (d *deletions) add(e *entry) error {
+	at := fault.At{File: e.path}
+	switch {
+	case e.content == 2 && !slices.ContainsFunc(e.spec.Fields, func(f specField) bool { return f.Transform != "void" }):
+		d.anyone = append(d.anyone, e)
+	case e.content == 2:
+		key := e.partition()
+		d.of[key] = append(d.of[key], e)
+	case e.content != 1:
+		return faults.Unsupported(at, "a delete file of content %d", e.content)
+	case e.format == "PARQUET":
+		key := e.partition()
+		if least, most := e.names(); least == most {
+			key += least
+		}
+		d.of[key] = append(d.of[key], e)
+	case e.format != "PUFFIN":
+		return faults.Unsupported(at, "a delete file of format %s", strconv.Quote(e.format)).WithHint("compact the table's delete files")
+	case e.of == "": // without it, rows would come back
+		return faults.Corrupt(at, "a deletion vector of no file")
+	case d.vectors[e.of] != nil:
+		return faults.Corrupt(at, "a second deletion vector of %s", e.of)
+	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
+		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
+	default:
+		d.vectors[e.of] = e
+	}
+	return nil
+}
+
+// partition identifies the partition of a file.
+func (e *entry) partition() string {
+	var b strings.Builder
+	fmt.Fprint(&b, e.spec.ID)
+	for i := range e.values {
+		b.WriteString(" " + e.values[i].key())
+	}
+	b.WriteString(" of ")
+	return b.String()
+}
+
+// find returns what says which rows of a data file are deleted. A vector replaces files of positions.
+// All are of the file's partition, and not older than it; files of keys are younger.
+func (d *deletions) find(e *entry) (*lake.Deleted, error) {
+	key := e.partition()
+	of := slices.Concat(d.anyone, d.of[key], d.of[key+e.path])
+	for _, k := range of {
+		if k.content == 2 && k.seq > e.seq {
+			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", k.path).
+				WithHint("compact the table, as with Spark: CALL catalog.system.rewrite_data_files(table => 'db.name', options => map('delete-file-threshold', '1'))")
+		}
+	}
+	if v := d.vectors[e.path]; v != nil {
+		if v.seq < e.seq {
+			return nil, faults.Corrupt(fault.At{File: v.path}, "a deletion vector that is older than its data file")
+		}
+		place, err := d.t.place(v.path)
+		return &lake.Deleted{Place: place, Offset: v.offset, Size: v.length - 8, Count: v.rows}, err
+	}
+	var in []lake.Positions
+	for _, p := range of {
+		if least, most := p.names(); p.content != 1 || p.seq < e.seq || most != "" && (e.path < least || e.path > most) {
+			continue
+		}
+		place, err := d.t.place(p.path)
+		if err != nil {
+			return nil, err
+		}
+		in = append(in, lake.Positions{Place: place, Size: p.size, Rows: p.rows})
+	}
+	if in == nil {
+		return nil, nil
+	}
+	slices.SortFunc(in, func(a, b lake.Positions) int { return cmp.Compare(a.Place, b.Place) })
+	return &lake.Deleted{Of: e.path, In: in}, nil
+}
+
+// names returns the bounds of the data files of which a file of positions has some; empty: they are not known.
+func (e *entry) names() (least, most string) {
+	if e.of != "" {
+		return e.of, e.of
+	}
+	for _, r := range e.ranges {
+		if r.id == pathID && r.least != nil && r.most != nil {
+			return string(r.least), string(r.most)
+		}
+	}
+	return "", ""
+}

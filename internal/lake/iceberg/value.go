@@ -1,0 +1,207 @@
+package iceberg
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
+)
+
+// value is a value of a partition or a bound, in one of three forms: integers are those of dates, times and
+// numbers; bytes those of strings, decimals and the rest.
+type value struct {
+	kind  byte // n: NULL; i, f, b
+	int   int64
+	float float64
+	bytes []byte
+}
+
+// ofAvro returns a value of a manifest, with its own memory.
+func ofAvro(v *avro.Value) value {
+	switch {
+	case v == nil || v.Kind == avro.Null:
+		return value{kind: 'n'}
+	case v.Kind == avro.Boolean || v.Kind == avro.Int || v.Kind == avro.Long:
+		return value{kind: 'i', int: v.Int}
+	case v.Kind == avro.Float || v.Kind == avro.Double:
+		return value{kind: 'f', float: v.Float}
+	}
+	return value{kind: 'b', bytes: slices.Clone(v.Bytes)}
+}
+
+// ofBytes returns a bound, which has the type that the column had when it was written: an int may be one
+// of a long, and a float one of a double. See "Appendix D: Single-value serialization".
+func ofBytes(typ string, b []byte) (v value, ok bool) {
+	switch n := len(b); {
+	case typ == "float" || typ == "double":
+		switch n {
+		case 4:
+			return value{kind: 'f', float: float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))}, true
+		case 8:
+			return value{kind: 'f', float: math.Float64frombits(binary.LittleEndian.Uint64(b))}, true
+		}
+	case typ == "string" || strings.HasPrefix(typ, "decimal"):
+		return value{kind: 'b', bytes: b}, n > 0 || typ == "string"
+	case typ == "int32" || typ == "int64" || typ == "date" || strings.HasPrefix(typ, "time"):
+		switch n {
+		case 4:
+			return value{kind: 'i', int: int64(int32(binary.LittleEndian.Uint32(b)))}, true
+		case 8:
+			return value{kind: 'i', int: int64(binary.LittleEndian.Uint64(b))}, true
+		}
+	}
+	return v, false
+}
+
+// key tells values of a field of partitions apart. Files that were written before a column got a wider
+// type have values of the narrower one.
+func (v *value) key() string {
+	switch v.kind {
+	case 'i':
+		return "i" + strconv.FormatInt(v.int, 10)
+	case 'f':
+		return "f" + strconv.FormatUint(math.Float64bits(v.float), 16)
+	case 'b':
+		return "b" + hex.EncodeToString(v.bytes)
+	}
+	return "n"
+}
+
+// text returns a value of a type as directories have it; ok is false if these have no form for it.
+func (v *value) text(typ string) (text string, ok bool) {
+	layout := ""
+	switch v.kind {
+	case 'f':
+		text = strconv.FormatFloat(v.float, 'g', -1, 64)
+		if strings.Trim(text, "-0123456789") == "" {
+			text += ".0"
+		}
+		return text, typ == "float" || typ == "double"
+	case 'b':
+		switch {
+		case typ == "string":
+			return string(v.bytes), utf8.Valid(v.bytes)
+		case strings.HasPrefix(typ, "decimal"):
+			t, err := keys.ParseType(typ)
+			if d, ok := t.(arrow.DecimalType); ok && err == nil && len(v.bytes) > 0 && len(v.bytes) <= 32 {
+				return decimalText(v.bytes, d), true
+			}
+		}
+		return "", false
+	}
+	switch typ {
+	case "int32", "int64":
+		return strconv.FormatInt(v.int, 10), true
+	case "boolean":
+		return strconv.FormatBool(v.int != 0), true
+	case "date":
+		return time.Unix(v.int*86400, 0).UTC().Format(time.DateOnly), inYears(v.int / 365)
+	case "timestamp":
+		layout = "2006-01-02T15:04:05.000000"
+	case "timestamptz":
+		layout = "2006-01-02T15:04:05.000000Z"
+	}
+	return time.UnixMicro(v.int).UTC().Format(layout), layout != "" && inYears(v.int/1e6/86400/365)
+}
+
+// inYears reports whether a year, counted from 1970, has four digits for certain.
+func inYears(n int64) bool { return n > -1900 && n < 7900 }
+
+// decimalText returns a decimal of big-endian bytes.
+func decimalText(b []byte, t arrow.DecimalType) string {
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(t.GetScale())), nil)
+	return new(big.Rat).SetFrac(signed(b), unit).FloatString(int(t.GetScale()))
+}
+
+// signed returns the integer of two's complement, big-endian bytes.
+func signed(b []byte) *big.Int {
+	n := new(big.Int).SetBytes(b)
+	if len(b) > 0 && b[0]&0x80 != 0 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	return n
+}
+
+// ordered reports whether the bounds of a type are in order. Of others, which writers have made, none is true.
+func ordered(typ string, least, most *value) bool {
+	switch {
+	case least.kind != most.kind:
+		return false
+	case least.kind == 'i':
+		return least.int <= most.int
+	case least.kind == 'f':
+		return least.float <= most.float
+	case typ == "string":
+		return bytes.Compare(least.bytes, most.bytes) <= 0
+	}
+	return signed(least.bytes).Cmp(signed(most.bytes)) <= 0
+}
+
+// bound returns what a range of values says of a column; without texts for its ends, nothing.
+func bound(column int, typ string, least, most *value) (b lake.Bound) {
+	lo, ok := least.text(typ)
+	hi, too := most.text(typ)
+	b.Column = column
+	if ok && too && ordered(typ, least, most) {
+		b.Least, b.Most = lo, hi
+	}
+	return b
+}
+
+// source returns the range of values of a column that a transform takes to a range.
+func source(transform, typ string, least, most value) (lo, hi value, ok bool) {
+	if transform == "identity" {
+		return least, most, true
+	}
+	if least.kind != 'i' || most.kind != 'i' {
+		return lo, hi, false
+	}
+	if w, ok := strings.CutPrefix(transform, "truncate["); ok {
+		width, err := strconv.ParseInt(strings.TrimSuffix(w, "]"), 10, 32)
+		end := most.int + width - 1
+		return least, value{kind: 'i', int: end}, err == nil && width > 0 && (typ == "int32" && end <= math.MaxInt32 || typ == "int64" && end >= most.int)
+	}
+	from := least.int
+	if from <= 0 { // old writers cut times before 1970 towards it
+		from--
+	}
+	first, ok := start(transform, from)
+	after, too := start(transform, most.int+1)
+	switch {
+	case !ok || !too:
+	case typ == "date":
+		return value{kind: 'i', int: first.Unix() / 86400}, value{kind: 'i', int: after.Unix()/86400 - 1}, true
+	case typ == "timestamp" || typ == "timestamptz":
+		return value{kind: 'i', int: first.UnixMicro()}, value{kind: 'i', int: after.UnixMicro() - 1}, true
+	}
+	return lo, hi, false
+}
+
+// start returns the first time that a transform takes to a value.
+func start(transform string, v int64) (t time.Time, ok bool) {
+	perYear := map[string]int64{"year": 1, "month": 12, "day": 366, "hour": 366 * 24}[transform]
+	if perYear == 0 || !inYears(v/perYear) {
+		return t, false
+	}
+	switch transform {
+	case "year":
+		return time.Date(1970+int(v), 1, 1, 0, 0, 0, 0, time.UTC), true
+	case "month":
+		return time.Date(1970, time.Month(1+v), 1, 0, 0, 0, 0, time.UTC), true
+	case "day":
+		return time.Unix(v*86400, 0).UTC(), true
+	}
+	return time.Unix(v*3600, 0).UTC(), true
+}
