@@ -1,0 +1,248 @@
+package avro
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+)
+
+const (
+	// Nearly all values take a byte or more; NULLs alone and records around others take none.
+	// Without a bound on these, a few bytes could stand for any number of them.
+	perByte, spare = 16, 4096
+	maxValues      = 1 << 22 // of a record
+)
+
+// Value is a value of a record.
+type Value struct {
+	Kind   Kind
+	Int    int64   // Boolean: 0 or 1; Int, Long; Enum: the index of the symbol
+	Float  float64 // Float, Double
+	Bytes  []byte  // Bytes, String, Fixed
+	Record *Record // Rec
+	List   []Value // Array: its items; Map: keys and values in turns
+}
+
+// Record has the values of the fields that were asked for.
+type Record struct {
+	ids    []int
+	values []Value
+}
+
+// Value returns the value of the field with an id, nil if the schema has none or it was not asked
+// for. A nil Record has no fields.
+func (r *Record) Value(id int) *Value {
+	if r != nil {
+		for i, have := range r.ids {
+			if have == id {
+				return &r.values[i]
+			}
+		}
+	}
+	return nil
+}
+
+// arena is memory for the values of one record, used again for the next.
+type arena[T any] struct{ all, free []T }
+
+func (a *arena[T]) take(n int) []T {
+	if n > len(a.free) {
+		a.all = make([]T, max(n, 2*len(a.all)))
+		a.free = a.all
+	}
+	v := a.free[:n:n]
+	a.free = a.free[n:]
+	return v
+}
+
+// decoder reads values from b. After an error, it reads zeros and empty lists.
+type decoder struct {
+	b       []byte
+	at      int   // in b
+	left    int   // values that may follow
+	none    Value // takes what is skipped
+	block   int   // from 1, for errors
+	err     error
+	values  arena[Value]
+	records arena[Record]
+}
+
+// all reads count records, which are the whole block.
+func (d *decoder) all(root *node, count int64, each func(*Record) error) error {
+	most := d.most()
+	if count < 0 || count > int64(most) {
+		d.fail("%d records in %d bytes", count, len(d.b))
+	}
+	for ; count > 0 && d.err == nil; count-- {
+		d.values.free, d.records.free = d.values.all, d.records.all
+		d.left = min(most, maxValues)
+		most -= d.left
+		var v Value
+		if d.value(root, &v, 0); d.err == nil {
+			if err := each(v.Record); err != nil {
+				return err
+			}
+		}
+		most += d.left
+	}
+	if d.at < len(d.b) {
+		d.fail("%d bytes follow the last record", len(d.b)-d.at)
+	}
+	return d.err
+}
+
+// most returns how many values b may have.
+func (d *decoder) most() int { return perByte*len(d.b) + spare }
+
+// fail keeps the first error.
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = faults.Corrupt(fault.At{}, "Avro block %d: byte %d: %s", d.block, d.at, faults.Textf(format, args...))
+	}
+	d.b, d.at, d.left = nil, 0, 0
+}
+
+// long reads an integer: seven bits a byte, the sign in the first.
+func (d *decoder) long() int64 {
+	if d.at < len(d.b) && d.b[d.at] < 0x80 {
+		u := d.b[d.at]
+		d.at++
+		return int64(u>>1) ^ -int64(u&1)
+	}
+	v, n := binary.Varint(d.b[d.at:])
+	if n < 0 {
+		d.fail("want an integer of 64 bits, got more")
+	} else if n == 0 {
+		d.take(1 + len(d.b)) // it ends early
+	}
+	d.at += max(n, 0)
+	return v
+}
+
+// length reads the number of bytes of what follows.
+func (d *decoder) length() int {
+	n := d.long()
+	if n < 0 || n > int64(len(d.b)-d.at) {
+		d.fail("want a length of at most %d, got %d", len(d.b)-d.at, n)
+		return 0
+	}
+	return int(n)
+}
+
+// take returns the next n bytes.
+func (d *decoder) take(n int) []byte {
+	if n > len(d.b)-d.at {
+		d.fail("it ends early")
+		return nil
+	}
+	d.at += n
+	return d.b[d.at-n : d.at : d.at]
+}
+
+// claim reports whether n more values may follow at a depth, each of them for width of the arena's.
+func (d *decoder) claim(n int64, width, depth int) bool {
+	if depth >= maxDepth || n < 0 || n > int64(d.left/width) {
+		d.fail("want at most %d values here, and %d in each other, got %d", d.left/width, maxDepth, n)
+	}
+	d.left -= int(n) * width
+	return d.err == nil
+}
+
+// value reads a value of the type n into v. If v is &d.none, the value is skipped.
+func (d *decoder) value(n *node, v *Value, depth int) {
+	*v = Value{Kind: n.kind}
+	switch n.kind {
+	case Int, Long, Enum:
+		v.Int = d.long()
+		if n.kind == Int && v.Int != int64(int32(v.Int)) || n.kind == Enum && uint64(v.Int) >= uint64(n.size) {
+			d.fail("%s %d", n.kind, v.Int)
+		}
+	case Bytes, String:
+		v.Bytes = d.take(d.length())
+	case union:
+		if i := d.long(); uint64(i) >= uint64(len(n.of)) {
+			d.fail("branch %d of a union of %d", i, len(n.of))
+		} else if d.claim(0, 1, depth) {
+			d.value(n.of[i], v, depth+1)
+		}
+	case Array, Map:
+		d.list(n, v, depth)
+	case Rec:
+		d.record(n, v, depth)
+	default:
+		v.Bytes = d.take(n.size)
+		d.fixed(v)
+	}
+}
+
+// fixed makes a number of the bytes of one.
+func (d *decoder) fixed(v *Value) {
+	switch b := v.Bytes; {
+	case d.err != nil:
+	case v.Kind == Float:
+		v.Float = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	case v.Kind == Double:
+		v.Float = math.Float64frombits(binary.LittleEndian.Uint64(b))
+	case v.Kind == Boolean && b[0] > 1:
+		d.fail("boolean %d", b[0])
+	case v.Kind == Boolean:
+		v.Int = int64(b[0])
+	}
+}
+
+func (d *decoder) record(n *node, v *Value, depth int) {
+	if !d.claim(int64(len(n.of)), 1, depth) {
+		return
+	}
+	var values []Value
+	if v != &d.none {
+		values = d.values.take(len(n.ids))
+		v.Record = &d.records.take(1)[0]
+		*v.Record = Record{n.ids, values}
+	}
+	for i, of := range n.of {
+		to := &d.none
+		if at := n.at[i]; at >= 0 && at < len(values) {
+			to = &values[at]
+		}
+		d.value(of, to, depth+1)
+	}
+}
+
+// list reads an Array or a Map.
+func (d *decoder) list(n *node, v *Value, depth int) {
+	for {
+		c, end := d.long(), -1
+		if c < 0 {
+			c, end = -c, d.length()
+			end += d.at
+		}
+		if c == 0 || !d.claim(c, len(n.of), depth) {
+			return
+		}
+		from, count := len(v.List), int(c)*len(n.of)
+		switch {
+		case v == &d.none && end >= 0:
+			d.at = end
+			continue
+		case v == &d.none:
+		case from == 0:
+			v.List = d.values.take(count)
+		default:
+			v.List = slices.Grow(v.List, count)[:from+count]
+		}
+		for i := range count {
+			to := v
+			if to != &d.none {
+				to = &v.List[from+i]
+			}
+			d.value(n.of[i&(len(n.of)-1)], to, depth+1) // of one type, or two in turns
+		}
+		if end >= 0 && d.at != end {
+			d.fail("want the items of a list to end at byte %d", end)
+		}
+	}
+}
