@@ -24,6 +24,8 @@ type bucket struct {
 	place         place
 	s             *store
 	link          fetch.Link
+	grant         *grant // of a catalog; nil: none
+	free          bool   // requests need no slot of the queue, as others may wait for them
 }
 
 // cloud reads from one cloud. Each call is one request that can be sent again.

@@ -57,10 +57,15 @@ type credentials struct {
 	last  Credentials
 	renew time.Time // when to ask again; zero: never
 	there bool
+	got   time.Time // when the last ones came
+	tried time.Time // when they were last renewed because a service had refused them
 }
 
-// credentials returns those of Options.Credentials, nil without.
+// credentials returns those of a catalog or of Options.Credentials, nil without.
 func (b *bucket) credentials(whole func(Credentials) error) *credentials {
+	if b.grant != nil {
+		return &b.grant.held
+	}
 	if b.s.opts.Credentials == nil {
 		return nil
 	}
@@ -109,16 +114,38 @@ func (c *credentials) now(ctx context.Context) (Credentials, time.Time, error) {
 	}
 	switch {
 	case err == nil:
-		c.last, c.renew, c.there = fresh, time.Time{}, true
-		if valid := fresh.Expires.Sub(now); !fresh.Expires.IsZero() {
-			c.renew = fresh.Expires.Add(-min(maxMargin, valid/5))
-		}
+		c.keep(fresh, now)
 	case c.there && now.Before(c.last.Expires): // they are still valid for a moment
 		return c.last, c.last.Expires, nil
 	default:
 		return Credentials{}, time.Time{}, &credentialsError{c.bucket, err}
 	}
 	return c.last, c.renew, nil
+}
+
+// keep makes fresh the last ones, which came now.
+func (c *credentials) keep(fresh Credentials, now time.Time) {
+	c.last, c.renew, c.there, c.got = fresh, time.Time{}, true, now
+	if valid := fresh.Expires.Sub(now); !fresh.Expires.IsZero() {
+		c.renew = fresh.Expires.Add(-min(maxMargin, valid/5))
+	}
+}
+
+// refused reports whether a request that a service has refused may pass with other credentials:
+// newer ones, or those that the next call of get asks for. That is not more often than credentials
+// are renewed otherwise.
+func (c *credentials) refused(began time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if began.Before(c.got) {
+		return true
+	}
+	if now.Sub(c.tried) < maxMargin {
+		return false
+	}
+	c.tried, c.renew = now, now
+	return true
 }
 
 // Retrieve implements [aws.CredentialsProvider].

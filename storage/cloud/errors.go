@@ -32,11 +32,13 @@ type failure struct {
 	region  string        // where the bucket is; empty: unknown
 	refused *time.Time    // see call
 	err     error
+	began   time.Time
+	grant   *grant // that was used; nil: none
 }
 
 // failed describes a failed request.
 func (b *bucket) failed(c *call, key string, err error) *failure {
-	f := &failure{what: b.name(key), status: int(c.status.Load()), after: time.Duration(c.after.Load()), refused: c.refused.Load(), err: err}
+	f := &failure{what: b.name(key), status: int(c.status.Load()), after: time.Duration(c.after.Load()), refused: c.refused.Load(), err: err, began: c.began, grant: b.grant}
 	if b.cloud != nil { // else it could not be opened
 		f.code, f.text = b.code(err)
 	}

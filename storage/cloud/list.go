@@ -47,7 +47,7 @@ func (s *store) Walk(ctx context.Context, prefix string, enter func(dir string) 
 	case n.scheme == schemeHTTP:
 		return fmt.Errorf("%s: nothing can be listed over HTTP: %w", address.Redact(prefix), errors.ErrUnsupported)
 	}
-	b, err := s.bucketOf(ctx, n.place)
+	b, err := s.readOf(ctx, n)
 	if err != nil {
 		return err
 	}

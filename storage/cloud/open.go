@@ -21,7 +21,7 @@ func (s *store) Stat(ctx context.Context, given string) (storage.Object, error) 
 	if invalid != nil || n.local || n.scheme == schemeHTTP || !errors.Is(err, fs.ErrNotExist) {
 		return o, err
 	}
-	b, err := s.bucketOf(ctx, n.place)
+	b, err := s.readOf(ctx, n)
 	if err == nil {
 		err = b.dir(ctx, n)
 	}
@@ -41,7 +41,7 @@ func (s *store) Head(ctx context.Context, given string) (storage.Object, error) 
 		o, err := s.opts.Local.Stat(ctx, n.key)
 		return localObject(n, o), err
 	}
-	b, err := s.bucketOf(ctx, n.place)
+	b, err := s.readOf(ctx, n)
 	if err != nil {
 		return storage.Object{}, err
 	}
@@ -109,7 +109,7 @@ func (s *store) Open(ctx context.Context, o storage.Object) (storage.Reader, err
 		now.Rel, now.Found = o.Rel, o.Found
 		o = now
 	}
-	b, err := s.bucketOf(ctx, n.place)
+	b, err := s.readOf(ctx, n)
 	if err != nil {
 		return nil, err
 	}

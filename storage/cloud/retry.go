@@ -41,10 +41,12 @@ func (s *store) do(ctx context.Context, b *bucket, k kind, key string, f func(co
 
 // once sends a request when fewer than Options.Requests are under way.
 func (s *store) once(ctx context.Context, b *bucket, k kind, key string, attempt int, f func(context.Context) error) error {
-	if err := s.queue.Acquire(ctx); err != nil {
-		return err
+	if !b.free {
+		if err := s.queue.Acquire(ctx); err != nil {
+			return err
+		}
+		defer s.queue.Release()
 	}
-	defer s.queue.Release()
 	switch k {
 	case list, head, del: // short, so one that does not end is sent again
 		var cancel context.CancelFunc
@@ -74,7 +76,7 @@ func (s *store) again(ctx context.Context, err error, attempt int, since time.Ti
 	if !errors.As(err, &f) {
 		return err
 	}
-	if !f.transient() || attempt >= s.opts.Retries {
+	if !f.transient() && !f.renew() || attempt >= s.opts.Retries {
 		return f.report()
 	}
 	pause := max(rand.N(min(firstPause<<min(attempt, 16), maxPause)), f.after)

@@ -21,7 +21,8 @@ type amazon struct {
 
 const defaultRegion = "us-east-1"
 
-func (b *bucket) openS3(ctx context.Context) error {
+// awsConfig returns the settings of the environment and its configuration files.
+func (b *bucket) awsConfig(ctx context.Context) (aws.Config, error) {
 	o := b.s.opts
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if o.Region != "" {
@@ -35,12 +36,23 @@ func (b *bucket) openS3(ctx context.Context) error {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return b.failed(new(call), "", err)
+		return cfg, b.failed(new(call), "", err)
 	}
 	if cfg.Region == "" {
 		cfg.Region = defaultRegion
 	}
-	client := s3.NewFromConfig(cfg, func(c *s3.Options) { b.s.configure(c) })
+	return cfg, nil
+}
+
+func (b *bucket) openS3(ctx context.Context) error {
+	cfg, err := b.awsConfig(ctx)
+	if err != nil {
+		return err
+	}
+	o, client := b.s.opts, s3.NewFromConfig(cfg, func(c *s3.Options) {
+		b.s.configure(c)
+		b.grant.configure(c)
+	})
 	b.cloud = amazon{client, b.place.bucket}
 	b.sink = &s3Sink{client, b.place.bucket, o.SSE, o.KMSKey, newRecords(value(client.Options().BaseEndpoint), b.place.bucket)}
 	return nil

@@ -87,6 +87,9 @@ type store struct {
 	mu      sync.Mutex // while a bucket is opened, too
 	buckets map[place]*bucket
 	closed  bool
+
+	granting sync.RWMutex
+	grants   []*grant // by catalogs
 }
 
 var (

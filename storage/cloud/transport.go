@@ -19,7 +19,8 @@ import (
 // the call, because SDKs hide status and header in errors of their own.
 type call struct {
 	kind    kind
-	attempt int                       // from 0
+	attempt int // from 0
+	began   time.Time
 	status  atomic.Int32              // of the last response; 0: none
 	after   atomic.Int64              // the last response's Retry-After, in ns
 	region  atomic.Pointer[string]    // the bucket's, according to the last response; nil: unknown
@@ -30,7 +31,7 @@ type callKey struct{}
 
 // withCall returns a context for one call of an SDK.
 func withCall(ctx context.Context, k kind, attempt int) (context.Context, *call) {
-	c := &call{kind: k, attempt: attempt}
+	c := &call{kind: k, attempt: attempt, began: time.Now()}
 	return context.WithValue(ctx, callKey{}, c), c
 }
 
