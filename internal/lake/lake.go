@@ -22,21 +22,26 @@ type Table struct {
 	Columns  []Column `json:"columns"` // all, in the table's order
 	// Partitions are positions in Columns: their values are in the table, whatever files have.
 	Partitions []int `json:"partitions,omitempty"`
+	Widens     bool  `json:"widens,omitempty"` // files may store narrower types than those of Columns
+	// ByID: columns are found by their ids alone or, in files without any ids, by their Names alone.
+	ByID bool `json:"by_id,omitempty"`
 }
 
 // Column is a column of a table, or a part of one.
 type Column struct {
 	Name     string   `json:"name"`
-	Stored   string   `json:"stored,omitempty"` // its name in files; empty: Name
-	ID       int32    `json:"id,omitempty"`     // its field id in files; 0: none
-	Type     string   `json:"type"`             // of a leaf, as keys.ParseType takes it; else struct, list or map
+	Stored   string   `json:"stored,omitempty"`  // its name in files; empty: Name
+	ID       int32    `json:"id,omitempty"`      // its field id in files; 0: none
+	Names    []string `json:"names,omitempty"`   // its names in files without ids, of a table by id
+	Type     string   `json:"type"`              // of a leaf, as keys.ParseType takes it, timestamp_ns or timestamptz_ns; else struct, list or map
+	Default  bool     `json:"default,omitempty"` // it has another value than NULL in files that lack it
 	Children []Column `json:"children,omitempty"`
 }
 
 // File is a file of a table.
 type File struct {
 	Object  storage.Object
-	Parts   []hive.Part // the values of Table.Partitions, as if they were directories
+	Parts   []hive.Part // the values of Table.Partitions or, of a table by id, of columns that the file may lack
 	Deleted *Deleted
 	Bounds  func() []Bound // of the file's statistics; nil: there are none, or they were not asked for
 }

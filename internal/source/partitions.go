@@ -123,7 +123,9 @@ func (o *Opening) strays(ctx context.Context, lists [][]Entry) bool {
 
 // PartsOf returns the name=value directories of a listed object.
 func (o *Opening) PartsOf(e Entry) ([]hive.Part, error) {
-	if e.Of != nil {
+	if e.Of != nil && e.Of.Table.ByID {
+		return nil, nil // they are columns of the view
+	} else if e.Of != nil {
 		return e.Of.Parts, nil
 	}
 	if o.Hive == dataset.HiveOff {
