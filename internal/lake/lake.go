@@ -32,12 +32,12 @@ type Table struct {
 // Column is a column of a table, or a part of one.
 type Column struct {
 	Name     string   `json:"name"`
-	Stored   string   `json:"stored,omitempty"` // its name in files; empty: Name
-	ID       int32    `json:"id,omitempty"`     // its field id in files; 0: none
-	Type     string   `json:"type"`             // of a leaf, as keys.ParseType takes it; else struct, list or map
+	Stored   string   `json:"stored,omitempty"`  // its name in files; empty: Name
+	ID       int32    `json:"id,omitempty"`      // its field id in files; 0: none
+	Names    []string `json:"names,omitempty"`   // its names in files without ids, of a table by id
+	Type     string   `json:"type"`              // of a leaf, as keys.ParseType takes it, timestamp_ns or timestamptz_ns; else struct, list or map
+	Default  bool     `json:"default,omitempty"` // it has another value than NULL in files that lack it
 	Children []Column `json:"children,omitempty"`
-	Names    []string `json:"names,omitempty"`   // in files without ids
-	Default  bool     `json:"default,omitempty"` // files that lack it have a value other than NULL
 }
 
 // File is a file of a table.

@@ -1,11 +1,14 @@
 package lake
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -13,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -20,10 +24,16 @@ import (
 )
 
 // View returns the table's columns as a Parquet file stores them, without those of partitions.
-// Columns that the table has dropped are left out; columns that the file does not have are NULL.
-func (t *Table) View(f *parquet.File) (*parquet.View, error) {
-	v := viewer{file: f, view: parquet.View{Without: take.Describing, Elements: f.Metadata.Schema[:1:1]}}
-	v.ids = slices.ContainsFunc(f.Metadata.Schema, func(e meta.Element) bool { return e.FieldID.Valid })
+// Columns that the table has dropped are left out; columns that the file does not have are NULL,
+// or have one of values in all rows.
+func (t *Table) View(f *parquet.File, values []hive.Part) (*parquet.View, error) {
+	v := t.viewer(f)
+	v.values = values
+	named := func(c Column) bool { return c.Names != nil }
+	if t.ByID && !v.ids && !slices.ContainsFunc(t.Columns, named) {
+		return nil, faults.Unsupported(fault.At{File: f.Name}, "a file whose columns have no ids, in a table without a name mapping").
+			WithHint("set the table property schema.name-mapping.default")
+	}
 	var stored []Column
 	for i, c := range t.Columns {
 		if !slices.Contains(t.Partitions, i) {
@@ -36,25 +46,52 @@ func (t *Table) View(f *parquet.File) (*parquet.View, error) {
 	return &v.view, nil
 }
 
+// Used returns the values of columns that a file lacks: its view depends on them.
+func (t *Table) Used(f *parquet.File, values []hive.Part) (used []hive.Part) {
+	v := t.viewer(f)
+	for _, p := range values {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == p.Name })
+		if i >= 0 && v.find(&t.Columns[i], f.Root.Children) == nil {
+			used = append(used, p)
+		}
+	}
+	return used
+}
+
 // viewer makes a view of a file.
 type viewer struct {
-	file *parquet.File
-	ids  bool // columns of the file have ids
-	view parquet.View
+	table  *Table
+	file   *parquet.File
+	ids    bool // columns of the file have ids
+	values []hive.Part
+	view   parquet.View
+}
+
+func (t *Table) viewer(f *parquet.File) *viewer {
+	return &viewer{
+		table: t, file: f, view: parquet.View{Without: take.Describing, Elements: f.Metadata.Schema[:1:1], Values: map[int][]byte{}},
+		ids: slices.ContainsFunc(f.Metadata.Schema, func(e meta.Element) bool { return e.FieldID.Valid }),
+	}
 }
 
 // children adds columns that are in a group of the file, whose element is at a place of the view.
 func (v *viewer) children(group int, columns []Column, nodes []*meta.Node, at fault.At) error {
 	for i := range columns {
 		c := &columns[i]
-		n := v.find(c, nodes)
+		n, value := v.find(c, nodes), -1
+		if group == 0 && len(c.Children) == 0 {
+			value = slices.IndexFunc(v.values, func(p hive.Part) bool { return p.Name == c.Name })
+		}
 		switch {
 		case n != nil:
 			if err := v.column(c, n, at); err != nil {
 				return err
 			}
+		case value < 0 && c.Default:
+			at.Column = path(at, c)
+			return faults.Unsupported(at, "a column with a default value, which the file lacks").WithHint("rewrite the table's files")
 		case group == 0:
-			if err := v.missing(c, at); err != nil {
+			if err := v.missing(c, value, at); err != nil {
 				return err
 			}
 		default: // whether it is NULL or its struct is can't be told without another column's levels
@@ -80,8 +117,11 @@ func (v *viewer) find(c *Column, nodes []*meta.Node) *meta.Node {
 	name := cmp.Or(c.Stored, c.Name)
 	is := func(n *meta.Node) bool { return n.Name == name }
 	like := func(n *meta.Node) bool { return strings.EqualFold(n.Name, name) } // no two of a table are alike
-	if c.ID > 0 && v.ids {
+	if v.ids && (c.ID > 0 || v.table.ByID) {
 		is = func(n *meta.Node) bool { return n.FieldID == c.ID }
+		like = is
+	} else if v.table.ByID {
+		is = func(n *meta.Node) bool { return slices.Contains(c.Names, n.Name) }
 		like = is
 	}
 	if i := slices.IndexFunc(nodes, is); i >= 0 {
@@ -107,11 +147,14 @@ func (v *viewer) add(e meta.Element, c *Column) (at int) {
 func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 	at.Column = path(at, c)
 	if len(c.Children) == 0 && n.Leaf >= 0 {
-		l := &v.file.Leaves[n.Leaf]
-		if !fits(c.Type, l) {
+		l, e := &v.file.Leaves[n.Leaf], *n.Element
+		if !fits(c.Type, l) && !(v.table.Widens && widen(&e, c.Type, l)) {
 			return v.other(c, at)
 		}
-		v.instants(&v.view.Elements[v.add(*n.Element, c)], l, c.Type == "timestamptz")
+		if c.Type == uuidType { // files may lack the annotation
+			e.LogicalType = thrift.New(format.LogicalType{Value: new(format.UUIDType)})
+		}
+		v.instants(&v.view.Elements[v.add(e, c)], l, strings.HasPrefix(c.Type, "timestamptz"))
 		v.view.Leaves = append(v.view.Leaves, n.Leaf)
 		return nil
 	}
@@ -142,10 +185,11 @@ func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
 	return v.other(c, at)
 }
 
-// instants gives timestamps the meaning that they have in the table: files of old writers have another.
+// instants gives timestamps and times the meaning that they have in the table: files of old writers
+// have another.
 func (v *viewer) instants(e *meta.Element, l *meta.Leaf, are bool) {
 	switch as := l.Logical; {
-	case as.Kind == meta.Timestamp && as.UTC != are:
+	case (as.Kind == meta.Timestamp || as.Kind == meta.Time) && as.UTC != are:
 		as.UTC, e.ConvertedType = are, thrift.Null[deprecated.ConvertedType]{}
 		e.SetLogical(as)
 	case l.Type == format.Int96 && are:
@@ -165,15 +209,33 @@ func (v *viewer) other(c *Column, at fault.At) error {
 		WithHint("rewrite the table's files")
 }
 
-// missing adds a column that the file does not have.
-func (v *viewer) missing(c *Column, at fault.At) error {
-	t, err := c.Arrow()
+// missing adds a column that the file does not have. value is the position of its value; -1: NULL.
+func (v *viewer) missing(c *Column, value int, at fault.At) error {
+	field, err := c.field()
 	if err != nil {
 		return err
 	}
-	s, err := arrowparquet.NewShredder(arrow.NewSchema([]arrow.Field{{Name: c.Name, Type: t, Nullable: true}}, nil))
+	schema := arrow.NewSchema([]arrow.Field{field}, nil)
+	s, err := arrowparquet.NewShredder(schema)
 	if err != nil {
 		return err
+	}
+	if value >= 0 {
+		a, ok := hive.Value(v.values[value], field.Type)
+		if !ok {
+			return faults.Mismatch(fault.At{File: at.File, Column: c.Name}, "the table's value of a column that the file lacks", "a value of type "+c.Type, strconv.Quote(v.values[value].Text))
+		}
+		defer a.Release()
+		rec := array.NewRecord(schema, []arrow.Array{a}, 1)
+		defer rec.Release()
+		if err := s.Shred(rec, func(_ int, p *parquet.Page) error {
+			if p.NonNull > 0 {
+				v.view.Values[len(v.view.Leaves)] = bytes.Clone(p.Plain)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
 	for i, e := range s.Schema()[1:] {
 		of := new(Column)
@@ -188,22 +250,33 @@ func (v *viewer) missing(c *Column, at fault.At) error {
 	return nil
 }
 
-// The types of columns with parts.
+// Types of columns: those with parts, and one with an annotation that Arrow has none for.
 const (
 	structType = "struct"
 	listType   = "list"
 	mapType    = "map"
+	uuidType   = "uuid"
 )
+
+// field returns the column as a field, from which the annotation in Parquet is made.
+func (c *Column) field() (f arrow.Field, err error) {
+	f = arrow.Field{Name: c.Name, Nullable: true}
+	if c.Type == uuidType {
+		f.Metadata = arrow.MetadataFrom(map[string]string{"ARROW:extension:name": "arrow.uuid"})
+	}
+	f.Type, err = c.Arrow()
+	return f, err
+}
 
 // Arrow returns the type of a column.
 func (c *Column) Arrow() (arrow.DataType, error) {
 	var parts []arrow.Field
 	for i := range c.Children {
-		t, err := c.Children[i].Arrow()
+		f, err := c.Children[i].field()
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, arrow.Field{Name: c.Children[i].Name, Type: t, Nullable: true})
+		parts = append(parts, f)
 	}
 	switch {
 	case c.Type == structType:
@@ -213,15 +286,20 @@ func (c *Column) Arrow() (arrow.DataType, error) {
 	case c.Type == mapType && len(parts) == 2:
 		return arrow.MapOf(parts[0].Type, parts[1].Type), nil
 	}
-	t, err := keys.ParseType(c.Type)
-	if ts, ok := t.(*arrow.TimestampType); ok {
-		return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: ts.TimeZone}, err
+	name, nanos := strings.CutSuffix(c.Type, "_ns")
+	t, err := keys.ParseType(name)
+	switch of := t.(type) {
+	case *arrow.TimestampType:
+		if !nanos {
+			t = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: of.TimeZone}
+		}
+	case *arrow.Time64Type:
+		t = arrow.FixedWidthTypes.Time64us
 	}
 	return t, err
 }
 
-// fits reports whether a leaf has values of a type. A reader that knows no widening of types can
-// take no other.
+// fits reports whether a leaf has values of a type, and of no narrower one.
 func fits(typ string, l *meta.Leaf) bool {
 	g := l.Logical
 	whole := g.Kind == meta.None || g.Kind == meta.Int && g.Signed
@@ -242,10 +320,49 @@ func fits(typ string, l *meta.Leaf) bool {
 		return l.Type == format.ByteArray && slices.Contains([]meta.Kind{meta.None, meta.String, meta.Enum, meta.JSON, meta.BSON}, g.Kind)
 	case "date":
 		return g.Kind == meta.Date
-	case "timestamptz", "timestamp":
+	case "time":
+		return g.Kind == meta.Time && g.Unit == meta.Micros
+	case "timestamptz", "timestamp", "timestamptz_ns", "timestamp_ns":
 		return l.Type == format.Int96 || g.Kind == meta.Timestamp
 	}
-	t, err := keys.ParseType(typ)
-	d, ok := t.(arrow.DecimalType)
-	return err == nil && ok && g.Kind == meta.Decimal && int32(g.Precision) == d.GetPrecision() && int32(g.Scale) == d.GetScale()
+	switch t, _ := keys.ParseType(typ); t := t.(type) {
+	case *arrow.FixedSizeBinaryType:
+		return l.Type == format.FixedLenByteArray && l.TypeLength == t.ByteWidth && (g.Kind == meta.None || g.Kind == meta.UUID && typ == uuidType)
+	case arrow.DecimalType:
+		return g.Kind == meta.Decimal && int32(g.Precision) == t.GetPrecision() && int32(g.Scale) == t.GetScale()
+	}
+	return false
+}
+
+// widen gives the element of a leaf the type of a column. It returns false if that is not wider.
+func widen(e *meta.Element, typ string, l *meta.Leaf) bool {
+	g, none := l.Logical, l.Logical.Kind == meta.None
+	t, _ := keys.ParseType(typ)
+	d, isDecimal := t.(arrow.DecimalType)
+	switch {
+	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && typ == "int32":
+		e.LogicalType, e.ConvertedType = thrift.Null[format.LogicalType]{}, thrift.Null[deprecated.ConvertedType]{}
+	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && typ == "int64":
+		e.LogicalType, e.ConvertedType = thrift.Null[format.LogicalType]{}, thrift.Null[deprecated.ConvertedType]{}
+		e.Type.V = format.Int64
+	case l.Type == format.Float && none && typ == "double":
+		e.Type.V = format.Double
+	case isDecimal && g.Kind == meta.Decimal && int32(g.Scale) == d.GetScale() && int32(g.Precision) < d.GetPrecision():
+		g.Precision = int(d.GetPrecision())
+		e.SetLogical(g)
+		switch whole := l.Type == format.Int32 || l.Type == format.Int64; {
+		case l.Type == format.ByteArray, l.Type == format.Int32 && g.Precision <= 9:
+		case whole && g.Precision <= 18:
+			e.Type.V = format.Int64
+		default:
+			n := max(l.TypeLength, 1)
+			for meta.DecimalDigits(n) < g.Precision {
+				n++
+			}
+			e.Type.V, e.TypeLength = format.FixedLenByteArray, thrift.New(int32(n))
+		}
+	default:
+		return false
+	}
+	return true
 }

@@ -36,6 +36,7 @@ const ofHeader = "the header's"
 // audit compares the claims about a column chunk with its pages.
 type audit struct {
 	*Chunk
+	leaf    *meta.Leaf // as pages and statistics have it
 	order   meta.Order // undefined: bounds are not judged
 	index   *OffsetIndex
 	columns *ColumnIndex
@@ -73,7 +74,7 @@ type pageClaims struct {
 // scans allow for, because programs are known to write them, are passed to note instead.
 // rowGroup and leaf count from 0. It is safe for concurrent use.
 func (f *File) Audit(ctx context.Context, rowGroup, leaf int, note func(error)) (err error) {
-	a := audit{Chunk: f.Chunk(rowGroup, leaf), note: note, hash: bloom.Hash{ID: bloom.XXH64}}
+	a := audit{Chunk: f.Chunk(rowGroup, leaf), leaf: &f.Leaves[leaf], note: note, hash: bloom.Hash{ID: bloom.XXH64}}
 	defer a.Close()
 	defer a.recovered(&err)
 	if f.Metadata.KnownOrder(a.leaf) {
@@ -153,6 +154,9 @@ func (a *audit) page(p *Page) error {
 				return err
 			}
 		}
+	}
+	if a.wide != nil {
+		a.wide.statistics(s)
 	}
 	if err := a.statistics(p.Number, ofHeader, s, &h); err != nil || a.index == nil {
 		return err

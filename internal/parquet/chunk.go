@@ -34,6 +34,7 @@ type Buffers struct {
 	raw     []byte // decompressed page
 	early   []earlyPage
 	plain   []byte // values converted to PLAIN
+	wide    []byte // values converted to a wider type
 	picked  []byte // selected values
 	dict    []byte // the dictionary
 	offsets []uint32
@@ -67,7 +68,8 @@ func (b *Buffers) Close() {
 // several Chunks of one File may be used concurrently.
 type Chunk struct {
 	f    *File
-	leaf *meta.Leaf
+	leaf *meta.Leaf // as stored
+	wide *widening  // of its pages and dictionary; nil: none
 	md   *meta.ColumnMetaData
 	at   fault.At
 
@@ -128,6 +130,9 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 		f: f, leaf: &f.Leaves[leaf], md: md, at: f.at(rowGroup, leaf),
 		pos: start, end: start + md.TotalCompressedSize, passed: start,
 		wanted: f.RowGroups[rowGroup].Rows, buf: buf,
+	}
+	if c.wide = f.widened(leaf); c.wide != nil {
+		c.leaf = &c.wide.from
 	}
 	c.shape = f.NewShape(leaf)
 	if buf.shared == nil {
@@ -260,6 +265,9 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			c.run = 0
 			if err = c.decode(header, body); err == nil {
 				err = c.chargeShared(ctx, header)
+			}
+			if err == nil && c.wide != nil {
+				err = c.widen()
 			}
 			if err == nil && c.page.Values > 0 {
 				if c.shape != nil {
@@ -498,6 +506,13 @@ func (c *Chunk) dictionary(h *meta.PageHeader, body []byte) error {
 		c.buf.dict = append(c.buf.dict[:0], plain...)
 	} else {
 		c.buf.dict, c.buf.raw = plain, c.buf.dict[:0]
+	}
+	if c.wide != nil {
+		wide, ok := c.wide.plain(c.buf.raw, c.buf.dict)
+		if !ok {
+			return c.expands()
+		}
+		c.buf.raw, c.buf.dict = c.buf.dict[:0], wide
 	}
 	c.dict = &Dictionary{Len: n, Plain: c.buf.dict}
 	if c.leaf.Type == format.ByteArray {

@@ -38,6 +38,8 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 		return "the output has a compression level of its own"
 	case a.Type != b.Type || a.TypeLength != b.TypeLength:
 		return "the output's column has another type"
+	case f.widened(from) != nil:
+		return "the file stores the column with another type than its table"
 	case a.MaxDef != b.MaxDef || a.MaxRep != b.MaxRep:
 		return "the output's column has other levels"
 	case f.Metadata.ShortChunks():

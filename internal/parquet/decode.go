@@ -10,7 +10,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // decode decodes the selected rows of a data page into c.page and counts the page. If it can
@@ -293,8 +292,7 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	case errors.Is(err, enc.ErrExpands) && c.f.room.Most(enc.MaxPageSize) < enc.MaxPageSize:
 		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", enc.MaxPageSize)
 	case errors.Is(err, enc.ErrExpands):
-		return nil, faults.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(enc.MaxPageSize)).
-			WithHint("write the file again with smaller pages, as of 1 MiB")
+		return nil, c.expands()
 	case err != nil:
 		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 	}

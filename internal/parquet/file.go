@@ -45,7 +45,8 @@ type File struct {
 	described *meta.Described // as stored; shared with the file whose schema is shared
 	view      *View           // nil: the file has the columns that it stores
 	own       *storedSchema   // as decoded, if there is a view
-	absent    []bool          // leaves of the view that are NULL in all rows
+	absent    []bool          // leaves of the view that are not stored
+	wider     []*widening     // of leaves of the view; nil: none
 	bare      *storedSchema   // nil: the file has no constants
 	extra     []byte          // the constants' pages, as if they followed the file
 	r         io.ReaderAt

@@ -155,6 +155,11 @@ func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, 
 	if err := ci.check(x, f.Leaves[leaf].MaxRep == 0, nulls); err != nil {
 		return nil, false, corruptIndex(at, "column index", err)
 	}
+	if w := f.widened(leaf); w != nil {
+		for i := range ci.Min {
+			ci.Min[i], ci.Max[i] = w.bound(ci.Min[i]), w.bound(ci.Max[i])
+		}
+	}
 	return ci, true, nil
 }
 

@@ -40,12 +40,14 @@ func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 		}
 		switch h.Type {
 		case format.DictionaryPage:
-			bytes += 2*size + 4*int64(h.DictionaryPageHeader.V.NumValues)
+			bytes += 2*size + 4*int64(h.DictionaryPageHeader.V.NumValues) + c.wideBytes(h.DictionaryPageHeader.V.NumValues, format.Plain)
 			c.pos += stored
 		case format.DataPage:
-			return bytes + pageNeed(size, h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding)
+			v := &h.DataPageHeader.V
+			return bytes + pageNeed(size, v.NumValues, v.Encoding) + c.wideBytes(v.NumValues, v.Encoding)
 		case format.DataPageV2:
-			return bytes + pageNeed(size, h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding)
+			v := &h.DataPageHeaderV2.V
+			return bytes + pageNeed(size, v.NumValues, v.Encoding) + c.wideBytes(v.NumValues, v.Encoding)
 		default:
 			return bytes
 		}
@@ -68,7 +70,7 @@ func pageNeed(size int64, values int32, e format.Encoding) int64 {
 
 // Size returns the size of the buffers in bytes.
 func (b *Buffers) Size() int64 {
-	return b.earlySize() + int64(cap(b.window)+cap(b.raw)+cap(b.plain)+cap(b.picked)+cap(b.dict)+cap(b.rep)+cap(b.def)+
+	return b.earlySize() + int64(cap(b.window)+cap(b.raw)+cap(b.plain)+cap(b.wide)+cap(b.picked)+cap(b.dict)+cap(b.rep)+cap(b.def)+
 		4*(cap(b.offsets)+cap(b.indices)+cap(b.entries)+cap(b.values)))
 }
 

@@ -285,7 +285,7 @@ func (c *Chunk) dictionaryBytes(h *meta.PageHeader) int64 {
 	if c.leaf.Type == format.ByteArray {
 		n += 4 * int64(max(h.DictionaryPageHeader.V.NumValues, 0))
 	}
-	return n
+	return n + c.wideBytes(h.DictionaryPageHeader.V.NumValues, format.Plain)
 }
 
 // pageBytes returns an upper bound on the memory of a data page, excluding values
@@ -325,5 +325,5 @@ func (c *Chunk) pageBytes(h *meta.PageHeader) int64 {
 	default:
 		each += int64(c.leaf.Width())
 	}
-	return n*each + c.storedBytes(h)
+	return n*each + c.storedBytes(h) + c.wideBytes(count, encoding)
 }

@@ -40,9 +40,9 @@ type pageMetadata struct {
 // Undecoded makes Next return pages without decompressing and decoding them where
 // that is possible, for a ChunkWriter that keeps the dictionary, and compresses with
 // the same codec: pages all of whose rows are selected, that begin and end at row
-// boundaries and whose headers show how many rows they have. It must be called
-// before Next.
-func (c *Chunk) Undecoded() { c.sealing = !c.f.Metadata.PadsPages() }
+// boundaries and whose headers show how many rows they have. Pages that a view gives a wider
+// type are always decoded. It must be called before Next.
+func (c *Chunk) Undecoded() { c.sealing = !c.f.Metadata.PadsPages() && c.wide == nil }
 
 // seal makes the page after the header the current page without decoding it. It
 // returns false if the page must be decoded.

@@ -10,10 +10,11 @@ import (
 )
 
 // View has the columns that a file is to have in place of those that it stores: in another order,
-// under other names, without some and with others that are NULL in all rows.
+// under other names, with wider types, without some and with others that have one value in all rows.
 type View struct {
 	Elements []meta.Element // of the schema, depth first
-	Leaves   []int          // the stored leaf of each; -1: all NULL
+	Leaves   []int          // the stored leaf of each, which may have a narrower type; -1: none
+	Values   map[int][]byte // by leaf of the view that has no stored one: its value in all rows, PLAIN; none: NULL
 	Instants []int          // leaves of the view that hold instants, if they are of INT96
 	Without  []string       // keys of metadata that would describe the stored columns
 }
@@ -36,7 +37,7 @@ func (f *File) Adopt(v *View, like *File) error {
 	if like != nil && like.view == v && like.own.Root == from.Root {
 		s := like.stored()
 		f.Metadata.Schema, f.Metadata.ColumnOrders, f.Schema = s.elements, s.orders, s.Schema
-		f.Metadata.KeyValueMetadata = like.Metadata.KeyValueMetadata
+		f.Metadata.KeyValueMetadata, f.wider = like.Metadata.KeyValueMetadata, like.wider
 	} else if err := f.adopt(at, v, from); err != nil {
 		return err
 	}
@@ -63,29 +64,53 @@ func (f *File) adopt(at fault.At, v *View, from *storedSchema) (err error) {
 	f.Metadata.KeyValueMetadata = slices.DeleteFunc(slices.Clone(f.Metadata.KeyValueMetadata), func(kv meta.KeyValue) bool {
 		return slices.Contains(v.Without, kv.Key)
 	})
-	f.Schema, err = f.Metadata.Tree(at)
-	return err
+	if f.Schema, err = f.Metadata.Tree(at); err != nil {
+		return err
+	}
+	for i, l := range v.Leaves {
+		if l < 0 {
+			continue
+		}
+		w, err := newWidening(&from.Leaves[l], &f.Leaves[i])
+		if err != nil {
+			return err
+		}
+		if w != nil && f.wider == nil {
+			f.wider = make([]*widening, len(v.Leaves))
+		}
+		if w != nil {
+			f.wider[i] = w
+		}
+	}
+	return nil
 }
 
 // adoptChunks puts the chunks of all row groups in the order of the view's leaves.
 func (f *File) adoptChunks(at fault.At, v *View) error {
 	f.absent = make([]bool, len(v.Leaves))
 	var buf thriftBuffer
-	nulls := map[int64][]meta.ColumnChunk{} // by rows
+	values := map[int64][]meta.ColumnChunk{} // by rows
 	for g := range f.Metadata.RowGroups {
 		rg := &f.Metadata.RowGroups[g]
-		made := nulls[rg.NumRows]
+		made := values[rg.NumRows]
 		chunks, next, bytes := make([]meta.ColumnChunk, 0, len(v.Leaves)), 0, int64(0)
 		for i, l := range v.Leaves {
 			if l >= 0 {
-				chunks = append(chunks, rg.Columns[l])
-				bytes += rg.Columns[l].MetaData.TotalCompressedSize
+				c := rg.Columns[l]
+				bytes += c.MetaData.TotalCompressedSize
+				if c.MetaData.BloomFilterOffset != 0 && !f.Metadata.BloomBelieved(&f.own.Leaves[l]) { // the view may lack the annotation that says so
+					c.MetaData.BloomFilterOffset = 0
+				}
+				if w := f.widened(i); w != nil {
+					w.chunk(&c.MetaData)
+				}
+				chunks = append(chunks, c)
 				continue
 			}
 			f.absent[i] = true
 			if next == len(made) {
 				before := len(f.extra)
-				c, err := f.constantChunk(&buf, &f.Leaves[i], nil, rg.NumRows)
+				c, err := f.constantChunk(&buf, &f.Leaves[i], v.Values[i], rg.NumRows)
 				if err != nil {
 					return err
 				}
@@ -96,7 +121,7 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 			}
 			chunks, next = append(chunks, made[next]), next+1
 		}
-		nulls[rg.NumRows] = made
+		values[rg.NumRows] = made
 		rg.Columns, f.RowGroups[g].CompressedBytes = chunks, bytes
 		rg.SortingColumns = nil
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/lake/iceberg"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -51,7 +52,7 @@ type OfTable struct {
 type TableVersion struct {
 	*lake.Table
 	Hive  []hive.Column // the columns of partitions
-	views sync.Map      // *parquet.View, by the root of the stored schema
+	views sync.Map      // viewOf → *parquet.View
 	reads deletes.Reader
 
 	at       string // Location, without links
@@ -71,14 +72,22 @@ func NewTableVersion(t *lake.Table) (*TableVersion, error) {
 	return v, nil
 }
 
+// viewOf is what a view depends on: the stored schema, and the values of columns that it lacks.
+type viewOf struct {
+	root   *meta.Node
+	values string
+}
+
 // view returns how a Parquet file has the columns of the table.
-func (t *TableVersion) view(f *parquet.File) (*parquet.View, error) {
-	if v, ok := t.views.Load(f.Root); ok {
+func (t *OfTable) view(f *parquet.File) (*parquet.View, error) {
+	used := t.Table.Used(f, t.Values)
+	of := viewOf{f.Root, fmt.Sprintf("%#v", used)}
+	if v, ok := t.Table.views.Load(of); ok {
 		return v.(*parquet.View), nil
 	}
-	v, err := t.View(f)
+	v, err := t.Table.View(f, used)
 	if err == nil {
-		t.views.Store(f.Root, v)
+		t.Table.views.Store(of, v)
 	}
 	return v, err
 }
@@ -243,7 +252,7 @@ func (f *File) viewer() func(*parquet.File) (*parquet.View, error) {
 	if f.of == nil {
 		return nil
 	}
-	return f.of.Table.view
+	return f.of.view
 }
 
 // readDeleted reads which rows of the file are deleted.
@@ -348,7 +357,11 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	}
 	h := xxh3.New()
 	_, _ = h.Write(content)
-	err := json.NewEncoder(h).Encode([]any{deleted, f.of.Table.Columns, f.of.Table.Partitions})
+	facts := []any{deleted, f.of.Table.Columns, f.of.Table.Partitions}
+	if f.of.Table.ByID {
+		facts = append(facts, f.of.Parts)
+	}
+	err := json.NewEncoder(h).Encode(facts)
 	return sum(h), err
 }
 

@@ -169,18 +169,10 @@ func writeDouble(dst []byte, values []int64) []byte {
 	return out
 }
 
-// copyFloats converts float32s to float64s. It keeps the bits of NaNs, because the
-// processor would turn signalling NaNs into quiet ones.
+// copyFloats converts float32s to float64s.
 func copyFloats(dst, src []byte) []byte {
 	out, tail := enc.Extend(dst, 2*len(src))
-	for i := range len(src) / 4 {
-		b := binary.LittleEndian.Uint32(src[4*i:])
-		wide := math.Float64bits(float64(math.Float32frombits(b)))
-		if b&(1<<31-1) > 0xff<<23 {
-			wide = uint64(b>>31)<<63 | 0x7ff<<52 | uint64(b&(1<<23-1))<<29
-		}
-		binary.LittleEndian.PutUint64(tail[8*i:], wide)
-	}
+	enc.Doubles(tail, src)
 	return out
 }
 
