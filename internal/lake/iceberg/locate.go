@@ -163,6 +163,9 @@ func (t *Table) relocate(ctx context.Context) error {
 // local returns a place in metadata as a name here: writers spell local files and S3 in several ways.
 func local(name string) string {
 	if rest, ok := strings.CutPrefix(name, "file:"); ok {
+		if rest = strings.TrimPrefix(rest, "//"); strings.HasPrefix(rest, ".") {
+			return rest
+		}
 		return "/" + strings.TrimLeft(rest, "/")
 	}
 	for _, scheme := range []string{"s3a://", "s3n://"} {
