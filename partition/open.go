@@ -103,8 +103,8 @@ func (o OpenOptions) in() source.Opening {
 }
 
 // Open opens all files that the names match, in ascending order of Rel, which is
-// the same in every process. A name is a file, a glob, a directory, a table (delta:DIR), an object's URL
-// or "-". The caller closes the files; see [Close]. The error for no names, or for
+// the same in every process. A name is a file, a glob, a directory, a table (as delta:DIR, see the guide
+// "tables"), an object's URL or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles].
 func Open(ctx context.Context, names []string, opts OpenOptions) ([]*File, error) {
 	files, err := source.Open(ctx, names, opts.in())

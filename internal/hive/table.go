@@ -38,8 +38,8 @@ func Table(rel string) (format, dir, mark string) {
 // NotPlain returns the error of a directory that is a table of such a format.
 func NotPlain(dir, format, mark string) error {
 	way, guide := "write the table's current rows to Parquet first", "lake"
-	if format == deltaLake {
-		way, guide = "name it as delta:"+dir, "tables"
+	if kind := map[string]string{deltaLake: "delta:", "Iceberg": "iceberg:"}[format]; kind != "" {
+		way, guide = "name it as "+kind+dir, "tables"
 	}
 	return faults.Unsupported(fault.At{File: dir}, "the files of a table in the format %s (which has %s): read as plain Parquet, they bring back rows that were deleted or replaced", format, mark).
 		WithHint("%s, as bloomjoin help %s shows; {RawFiles} reads the files as they are", way, guide)

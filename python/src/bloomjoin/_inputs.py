@@ -151,7 +151,7 @@ def _files(given: Sequence[Any], what: str, unnamed: str | None, *, values: bool
 def _may_be_a_file(name: str) -> bool:
     """Report whether a name exists, or looks like that of a file."""
     looks = any(c in name for c in "/\\*?[{") or name.lower().endswith(_ENDINGS)
-    looks = looks or name.startswith("delta:")
+    looks = looks or name.startswith(("delta:", "iceberg:", "rest:"))
     return looks or os.path.lexists(name)
 
 
