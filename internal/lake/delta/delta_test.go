@@ -15,6 +15,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -37,13 +38,13 @@ func shown(t *testing.T, name string) (string, error) {
 		return "", err
 	}
 	var files []string
-	err = s.Files(func(f *lake.File) error {
+	_, err = s.Files(t.Context(), nil, func(f *lake.File) error {
 		text := strings.TrimPrefix(f.Object.Name, s.Table().Location)
 		for _, v := range f.Parts {
 			text += fmt.Sprintf(" %s,%t", v.Text, v.Null)
 		}
 		if f.Deleted != nil {
-			m, err := delta.Rows(t.Context(), storage.Local(), f.Deleted)
+			m, err := new(deletes.Reader).Rows(t.Context(), storage.Local(), nil, f.Deleted)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -153,7 +154,7 @@ func replayed(t *testing.T, s *teststore.Memory) (files []lake.File, err error) 
 	if err != nil {
 		return nil, err
 	}
-	err = n.Files(func(f *lake.File) error {
+	_, err = n.Files(t.Context(), nil, func(f *lake.File) error {
 		files = append(files, *f)
 		return nil
 	})
