@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/lake"
-	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
