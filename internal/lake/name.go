@@ -48,7 +48,11 @@ func ParseName(name string) (n Name, err error) {
 		return n, faults.Unsupported(fault.At{File: name}, "names of a catalog").
 			WithHint("name the table's directory, as delta:s3://bucket/table; tables whose commits the catalog manages can't be read")
 	}
-	if catalog, table, ok := strings.Cut(n.Location, "#"); n.Location == "" || n.Kind == "rest" && (!ok || !address.IsWeb(catalog) || table == "") {
+	catalog, table, _ := strings.Cut(n.Location, "#")
+	switch {
+	case n.Location == "":
+		return n, wrong(name, forms[n.Kind], "no directory")
+	case n.Kind == "rest" && (!address.IsWeb(catalog) || table == ""):
 		return n, wrong(name, forms[n.Kind], "another form")
 	}
 	return n, nil
