@@ -31,7 +31,7 @@ func Read(b []byte, wanted func(id int) bool, each func(*Record) error) (map[str
 		return nil, faults.Corrupt(fault.At{}, "no Avro container file: want %q first, got %q", magic, b[:min(len(b), len(magic))])
 	}
 	in, d := &decoder{b: b[len(magic):]}, new(decoder)
-	in.left = in.most()
+	in.left = min(in.most(), maxValues)
 	var entries Value
 	in.list(&node{kind: Map, of: []*node{{kind: String}, {kind: Bytes}}}, &entries, 0)
 	head := map[string][]byte{}

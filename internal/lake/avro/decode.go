@@ -62,7 +62,7 @@ func (a *arena[T]) take(n int) []T {
 type decoder struct {
 	b       []byte
 	at      int   // in b
-	left    int   // values that may follow
+	left    int64 // values that may follow
 	none    Value // takes what is skipped
 	block   int   // from 1, for errors
 	err     error
@@ -73,7 +73,7 @@ type decoder struct {
 // all reads count records, which are the whole block.
 func (d *decoder) all(root *node, count int64, each func(*Record) error) error {
 	most := d.most()
-	if count < 0 || count > int64(most) {
+	if count < 0 || count > most {
 		d.fail("%d records in %d bytes", count, len(d.b))
 	}
 	for ; count > 0 && d.err == nil; count-- {
@@ -95,7 +95,7 @@ func (d *decoder) all(root *node, count int64, each func(*Record) error) error {
 }
 
 // most returns how many values b may have.
-func (d *decoder) most() int { return perByte*len(d.b) + spare }
+func (d *decoder) most() int64 { return perByte*int64(len(d.b)) + spare }
 
 // fail keeps the first error.
 func (d *decoder) fail(format string, args ...any) {
@@ -144,10 +144,10 @@ func (d *decoder) take(n int) []byte {
 
 // claim reports whether n more values may follow at a depth, each of them for width of the arena's.
 func (d *decoder) claim(n int64, width, depth int) bool {
-	if depth >= maxDepth || n < 0 || n > int64(d.left/width) {
-		d.fail("want at most %d values here, and %d in each other, got %d", d.left/width, maxDepth, n)
+	if most := min(d.left, int64(len(d.b)-d.at)+spare) / int64(width); depth >= maxDepth || n < 0 || n > most {
+		d.fail("want at most %d values here, and %d in each other, got %d", most, maxDepth, n)
 	}
-	d.left -= int(n) * width
+	d.left -= n * int64(width)
 	return d.err == nil
 }
 
