@@ -2,10 +2,13 @@ package objects
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -25,5 +28,6 @@ func LoadTable(ctx context.Context, s storage.Source, catalog, table string) (*C
 	}); ok {
 		return s.LoadTable(ctx, catalog, table)
 	}
-	return nil, faults.Unsupported(fault.At{File: address.Redact(catalog)}, "names of catalogs need storage/cloud")
+	e := faults.Unsupported(fault.At{File: address.Redact(catalog)}, "names of catalogs need storage/cloud")
+	return nil, fmt.Errorf("%w%w", e, quiet.Error{Err: errors.ErrUnsupported})
 }

@@ -3,17 +3,14 @@ package cloud
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +24,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
-	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -43,43 +39,47 @@ const (
 )
 
 const (
-	maxTable   = 256 << 20 // bytes
+	maxTable   = 256 << 20 // bytes of an answer
 	maxProblem = 64 << 10  // bytes of an answer that reports an error
 	maxQuoted  = 300       // bytes of its text
 )
 
-// catalog is an Iceberg REST catalog.
+// catalog is an Iceberg REST catalog. One goroutine uses it at a time.
 type catalog struct {
 	web
-	b     *bucket  // for requests, which need no slot of the queue: others wait for them
+	b     *bucket  // for requests
 	at    *url.URL // without /v1
 	props map[string]string
 	lists bool // the catalog has addresses for credentials alone
 
-	credential, service, region string
-	aws                         aws.CredentialsProvider // nil: requests are not signed
-
-	token   string
-	renew   time.Time // when to ask for another token; zero: never
-	secrets []string  // which no error may quote
+	how, setting string // one of the settings, and its value; empty: requests are not authorized
+	token        string
+	renew        time.Time               // when to ask for another token; zero: never
+	aws          aws.CredentialsProvider // nil: requests are not signed
+	service      string
+	region       string
 }
 
 // LoadTable asks an Iceberg REST catalog for a table. Reads of the table's files then use the
 // credentials that it has granted, until another table of the same place is loaded.
 func (s *store) LoadTable(ctx context.Context, at, table string) (*objects.CatalogTable, error) {
 	stopped.Needs(ctx, "Store.LoadTable")
-	c, err := s.catalogAt(ctx, at)
+	c, err := s.catalogAt(at)
 	if err != nil {
 		return nil, err
 	}
-	levels, err := c.levels(table)
-	if err == nil {
-		err = c.configure(ctx)
+	levels := partsOf.FindAllString(table, -1)
+	last := len(levels) - 1
+	if last < 1 || strings.Join(levels, ".") != table {
+		return nil, faults.Mismatch(c.place(), "the name of a table", "NAMESPACE.TABLE, with double quotes around parts that have dots", table)
 	}
-	if err != nil {
+	for i, part := range levels {
+		levels[i] = url.PathEscape(strings.Trim(part, `"`))
+	}
+	if err := c.configure(ctx); err != nil {
 		return nil, err
 	}
-	t := &granted{catalog: c, name: table, path: "namespaces/" + strings.Join(levels[:len(levels)-1], cmp.Or(c.props["namespace-separator"], "%1F")) + "/tables/" + levels[len(levels)-1]}
+	t := &granted{catalog: c, name: table, path: "namespaces/" + strings.Join(levels[:last], cmp.Or(c.props["namespace-separator"], "%1F")) + "/tables/" + levels[last]}
 	answer, err := t.load(ctx)
 	if err == nil {
 		err = t.open(ctx, answer)
@@ -90,32 +90,33 @@ func (s *store) LoadTable(ctx context.Context, at, table string) (*objects.Catal
 	return &objects.CatalogTable{MetadataLocation: answer.MetadataLocation, Metadata: answer.Metadata}, nil
 }
 
+// partsOf finds the parts of a table's name.
+var partsOf = regexp.MustCompile(`"\.*[^".\pC][^"\pC]*"|[^".\pC]+`)
+
 // catalogAt returns the catalog at an address, to which no request was sent yet.
-func (s *store) catalogAt(ctx context.Context, given string) (*catalog, error) {
+func (s *store) catalogAt(given string) (*catalog, error) {
 	at, err := catalogURL("the address of a catalog", withoutVersion(given))
 	if err != nil {
 		return nil, err
 	}
-	c := &catalog{web: web{s.http}, at: at, credential: os.Getenv(restCredential), service: os.Getenv(restSigV4), region: os.Getenv(restRegion), token: os.Getenv(restToken)}
+	c := &catalog{web: web{s.http}, at: at}
 	c.b = &bucket{place: place{scheme: schemeHTTP, bucket: at.Host}, s: s, cloud: c, free: true}
-	var set []string
 	for _, name := range []string{restToken, restCredential, restSigV4} {
-		if os.Getenv(name) != "" {
-			set = append(set, name)
+		value := os.Getenv(name)
+		switch {
+		case value == "":
+		case c.how != "":
+			return nil, faults.Mismatch(c.place(), "settings of catalogs", "one of them", c.how+" and "+name)
+		case strings.ContainsFunc(value, unicode.IsControl):
+			return nil, faults.Mismatch(c.place(), name, "one line", "control characters")
+		default:
+			c.how, c.setting = name, value
 		}
 	}
-	if len(set) > 1 {
-		return nil, faults.Mismatch(c.place(), "settings of catalogs", "one of them", strings.Join(set, " and "))
+	if c.how == restToken {
+		c.token = c.setting
 	}
-	if strings.ContainsFunc(c.token+c.credential, unicode.IsControl) {
-		return nil, faults.Mismatch(c.place(), set[0], "a line without control characters", "others")
-	}
-	_, secret, _ := strings.Cut(c.credential, ":")
-	c.secrets = []string{c.token, cmp.Or(secret, c.credential)}
-	if c.service != "" {
-		err = c.signs(ctx)
-	}
-	return c, err
+	return c, nil
 }
 
 // catalogURL parses an address to which secrets are sent, without quoting any.
@@ -131,39 +132,18 @@ func catalogURL(what, given string) (*url.URL, error) {
 	return u, nil
 }
 
-// withoutVersion drops the end of an address that all requests have.
+// withoutVersion drops the end that all addresses of requests have.
 func withoutVersion(given string) string {
 	return strings.TrimSuffix(strings.TrimRight(given, "/"), "/v1")
 }
 
 func (c *catalog) place() fault.At { return fault.At{File: c.at.String()} }
 
-// levels returns the parts of a table's name, as they stand in an address. The last is the table.
-func (c *catalog) levels(table string) (all []string, err error) {
-	wrong := faults.Mismatch(c.place(), "the name of a table", `NAMESPACE.TABLE, with parts that have dots in double quotes`, table)
-	for rest, more := table, true; more; {
-		var part string
-		if in, quoted := strings.CutPrefix(rest, `"`); quoted {
-			if part, rest, quoted = strings.Cut(in, `"`); !quoted || rest != "" && rest[0] != '.' {
-				return nil, wrong
-			}
-			rest, more = strings.CutPrefix(rest, ".")
-		} else {
-			part, rest, more = strings.Cut(rest, ".")
-		}
-		if strings.Trim(part, ".") == "" || strings.ContainsFunc(part, unicode.IsControl) || strings.Contains(part, `"`) {
-			return nil, wrong
-		}
-		all = append(all, url.PathEscape(part))
-	}
-	if len(all) < 2 {
-		return nil, wrong
-	}
-	return all, nil
-}
-
 // configure asks for the catalog's settings.
 func (c *catalog) configure(ctx context.Context) error {
+	if err := c.signs(ctx, nil); err != nil {
+		return err
+	}
 	query := ""
 	if w := os.Getenv(restWarehouse); w != "" {
 		query = "?warehouse=" + url.QueryEscape(w)
@@ -189,36 +169,26 @@ func (c *catalog) configure(ctx context.Context) error {
 		}
 		c.at = to
 	}
-	domain := strings.TrimSuffix(c.at.Hostname(), ".cn")
-	if os.Getenv(restSigV4) == "" && (!strings.HasSuffix(domain, ".amazonaws.com") || c.props["rest.sigv4-enabled"] != "true" || c.token+c.credential != "") {
-		return nil
-	}
-	c.service = cmp.Or(answer.Overrides["rest.signing-name"], c.service, answer.Defaults["rest.signing-name"], "glue")
-	c.region = cmp.Or(answer.Overrides["rest.signing-region"], c.region, answer.Defaults["rest.signing-region"])
-	if c.aws == nil {
-		return c.signs(ctx)
-	}
-	return nil
+	return c.signs(ctx, answer.Overrides)
 }
 
-// signs finds the credentials for signatures of AWS.
-func (c *catalog) signs(ctx context.Context) error {
-	cfg, err := c.b.awsConfig(ctx)
-	if err != nil {
-		return err
+// signs finds out how requests are signed for AWS, if they are. A catalog can change that, but not
+// make a client sign, unless it is one of Amazon's.
+func (c *catalog) signs(ctx context.Context, overrides map[string]string) error {
+	amazons := strings.HasSuffix(strings.TrimSuffix(c.at.Hostname(), ".cn"), ".amazonaws.com")
+	if c.how != restSigV4 && (c.how != "" || !amazons || overrides["rest.sigv4-enabled"] != "true") {
+		return nil
 	}
-	c.aws, c.region = cfg.Credentials, cmp.Or(c.region, cfg.Region)
-	return nil
+	cfg, err := c.b.awsConfig(ctx)
+	c.aws, c.service = cfg.Credentials, cmp.Or(overrides["rest.signing-name"], c.setting, "glue")
+	c.region = cmp.Or(overrides["rest.signing-region"], os.Getenv(restRegion), cfg.Region)
+	return err
 }
 
 // address returns that of a part of the catalog.
 func (c *catalog) address(path string) (string, error) {
-	prefix := c.props["prefix"]
-	if prefix != "" {
-		prefix += "/"
-	}
-	all := c.at.String() + "/v1/" + prefix + path
-	if u, err := url.Parse(all); err != nil || u.Host != c.at.Host || strings.ContainsAny(all, "?#") {
+	all := strings.TrimSuffix(c.at.String()+"/v1/"+c.props["prefix"], "/") + "/" + path
+	if _, err := url.Parse(all); err != nil || strings.ContainsAny(all, "?#") {
 		return "", faults.Mismatch(c.place(), "the catalog's settings", "parts of an address", "other characters")
 	}
 	return all, nil
@@ -226,20 +196,19 @@ func (c *catalog) address(path string) (string, error) {
 
 // ask requests JSON. If the token is refused, another one is tried. what is for errors.
 func (c *catalog) ask(ctx context.Context, what, address string, to any) error {
-	for again := c.credential != ""; ; again = false {
+	for again := c.how == restCredential; ; again = false {
 		sign, err := c.signer(ctx)
 		if err != nil {
 			return err
 		}
 		err = c.send(ctx, what, address, nil, sign, to)
 		var f *failure
-		if !errors.As(err, &f) || f.status != http.StatusUnauthorized && f.status != statusExpired {
+		switch {
+		case !errors.As(err, &f) || f.status != http.StatusUnauthorized && f.status != statusExpired:
 			return err
-		}
-		if sign == nil {
+		case sign == nil:
 			return faults.WithHint(f, "set %s, %s or %s", restToken, restCredential, restSigV4)
-		}
-		if !again {
+		case !again:
 			return err
 		}
 		c.token = ""
@@ -256,26 +225,27 @@ func (c *catalog) signer(ctx context.Context) (func(*http.Request) error, error)
 		if err != nil {
 			return nil, c.b.failed(new(call), c.at.String(), err).report()
 		}
-		none := sha256.Sum256(nil) // the body
 		return func(r *http.Request) error {
-			r.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(none[:]))
-			return v4.NewSigner().SignHTTP(r.Context(), keys, r, hex.EncodeToString(none[:]), c.service, c.region, time.Now())
+			r.Header.Set("X-Amz-Content-Sha256", noBody)
+			return v4.NewSigner().SignHTTP(r.Context(), keys, r, noBody, c.service, c.region, time.Now())
 		}, nil
 	}
-	if c.credential != "" && (c.token == "" || !c.renew.IsZero() && time.Now().After(c.renew)) {
+	if c.how == restCredential && (c.token == "" || !c.renew.IsZero() && time.Now().After(c.renew)) {
 		if err := c.login(ctx); err != nil {
 			return nil, err
 		}
 	}
-	token := c.token
-	if token == "" {
+	if c.token == "" {
 		return nil, nil
 	}
 	return func(r *http.Request) error {
-		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Authorization", "Bearer "+c.token)
 		return nil
 	}, nil
 }
+
+// noBody is the SHA-256 of nothing.
+const noBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // login asks for a token.
 func (c *catalog) login(ctx context.Context) error {
@@ -283,10 +253,9 @@ func (c *catalog) login(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	form := url.Values{"grant_type": {"client_credentials"}, "scope": {cmp.Or(os.Getenv(restScope), "catalog")}, "client_secret": {c.credential}}
-	if id, secret, ok := strings.Cut(c.credential, ":"); ok {
+	form := url.Values{"grant_type": {"client_credentials"}, "scope": {cmp.Or(os.Getenv(restScope), "catalog")}, "client_secret": {c.secret()}}
+	if id, _, ok := strings.Cut(c.setting, ":"); ok {
 		form.Set("client_id", id)
-		form.Set("client_secret", secret)
 	}
 	var answer struct {
 		Token string  `json:"access_token"`
@@ -296,14 +265,18 @@ func (c *catalog) login(ctx context.Context) error {
 		return err
 	}
 	if answer.Token == "" || strings.ContainsFunc(answer.Token, unicode.IsControl) {
-		return faults.Corrupt(fault.At{File: at.String()}, "the answer has no token that can be sent")
+		return faults.Mismatch(fault.At{File: at.String()}, "the answer", "a token that can be sent", "none")
 	}
 	c.token, c.renew = answer.Token, time.Time{}
 	if valid := time.Duration(min(answer.Valid, 1e9) * float64(time.Second)); valid > 0 {
 		c.renew = time.Now().Add(valid - min(maxMargin, valid/5))
 	}
-	c.secrets = append(c.secrets, c.token)
 	return nil
+}
+
+// secret returns the part of the setting that no error may quote.
+func (c *catalog) secret() string {
+	return c.setting[strings.IndexByte(c.setting, ':')+1:]
 }
 
 // send sends a request for JSON, again if it has failed for a reason that may pass.
@@ -385,57 +358,28 @@ func (t signing) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // problem returns the error that an answer reports.
 func (c *catalog) problem(status int, body []byte) error {
-	e := &catalogError{status: status}
 	var says struct {
 		Error       json.RawMessage
 		Description string `json:"error_description"` // of servers that grant tokens
 	}
+	var e struct{ Type, Message string }
 	_ = json.Unmarshal(body, &says) // other texts leave e empty
-	if json.Unmarshal(says.Error, &e.says) != nil {
-		_ = json.Unmarshal(says.Error, &e.says.Type)
-		e.says.Message = says.Description
+	if json.Unmarshal(says.Error, &e) != nil {
+		_ = json.Unmarshal(says.Error, &e.Type)
+		e.Message = says.Description
 	}
-	e.says.Type, e.says.Message = c.quoted(e.says.Type), c.quoted(e.says.Message)
-	return e
+	refused := &webError{status: status}
+	refused.says.Code, refused.says.Message = c.quoted(e.Type), c.quoted(e.Message)
+	return refused
 }
 
 // quoted returns a text from outside as errors may have it: short, on one line, without secrets.
 func (c *catalog) quoted(text string) string {
-	for _, secret := range c.secrets {
-		if secret != "" {
+	for _, secret := range []string{c.token, c.secret()} {
+		if secret != "" && c.aws == nil {
 			text = strings.ReplaceAll(text, secret, address.Redacted)
 		}
 	}
-	if len(text) > maxQuoted {
-		text = text[:maxQuoted] + "..."
-	}
-	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		text = strconv.Quote(text)
-	}
-	return text
-}
-
-// catalogError is an answer that reports an error.
-type catalogError struct {
-	status int
-	says   struct{ Type, Message string }
-}
-
-func (e *catalogError) Error() string { return http.StatusText(e.status) }
-
-func (*catalog) code(err error) (code, text string) {
-	var e *catalogError
-	if errors.As(err, &e) {
-		return e.says.Type, e.says.Message
-	}
-	return "", ""
-}
-
-// noTable says of a failure that the catalog has no such table, if that is what it means.
-func (c *catalog) noTable(table string, err error) error {
-	var f *failure
-	if !errors.As(err, &f) || !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return faults.WithHint(fmt.Errorf("%s: the catalog has no table %s: %s%w", c.at, table, f.said(), quiet.Error{Err: err}), "check the name and %s", restWarehouse)
+	text = strconv.Quote(text[:min(len(text), maxQuoted)])
+	return text[1 : len(text)-1]
 }

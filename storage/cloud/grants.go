@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // granted is a table of a catalog that grants credentials for its files.
@@ -53,15 +56,6 @@ type grant struct {
 	bucket *bucket
 }
 
-// Settings of S3 that catalogs send.
-const (
-	keyID      = "s3.access-key-id"
-	keySecret  = "s3.secret-access-key"
-	keySession = "s3.session-token"
-	keyExpires = "s3.session-token-expires-at-ms"
-	pathStyle  = "s3.path-style-access"
-)
-
 // maxGrants bounds the credentials of a table, since each name is looked up in them.
 const maxGrants = 100
 
@@ -71,8 +65,13 @@ func (t *granted) load(ctx context.Context) (a tableAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
-	if err := t.catalog.ask(ctx, t.what(), at, &a); err != nil {
-		return a, t.catalog.noTable(t.name, err)
+	if err = t.catalog.ask(ctx, t.what(), at, &a); errors.Is(err, fs.ErrNotExist) {
+		var f *failure
+		errors.As(err, &f)
+		err = faults.WithHint(fmt.Errorf("%s: the catalog has no table %s: %s%w", t.catalog.at, t.name, f.said(), quiet.Error{Err: err}), "check the name and %s", restWarehouse)
+	}
+	if err != nil {
+		return a, err
 	}
 	var metadata struct{ Location string }
 	if string(a.Metadata) == "null" {
@@ -82,7 +81,7 @@ func (t *granted) load(ctx context.Context) (a tableAnswer, err error) {
 		err = json.Unmarshal(a.Metadata, &metadata)
 	}
 	if err != nil || a.MetadataLocation == "" {
-		return a, faults.Corrupt(t.at(), "the catalog does not say where the table's metadata are")
+		return a, faults.Mismatch(t.at(), "the catalog's answer", "the table's metadata", "none")
 	}
 	a.location, _ = parse(metadata.Location) // else none is granted
 	return a, nil
@@ -98,7 +97,7 @@ func (t *granted) grants(a tableAnswer) (all []*grant, _ error) {
 		return nil, nil
 	}
 	if len(a.Credentials) > maxGrants {
-		return nil, faults.Wanted(faults.Unsupported(t.at(), "the catalog's credentials"), "at most "+strconv.Itoa(maxGrants), strconv.Itoa(len(a.Credentials)))
+		return nil, faults.Unsupported(t.at(), "credentials for more than %d prefixes", maxGrants)
 	}
 	props := t.catalog.props
 	for _, c := range append(a.Credentials, vended{}) { // the last stands for the table's settings alone
@@ -111,13 +110,13 @@ func (t *granted) grants(a tableAnswer) (all []*grant, _ error) {
 		}
 		props = maps.Clone(t.catalog.props)
 		for _, more := range []map[string]string{a.Config, c.Config} {
-			if more[keyID] != "" { // of another key
-				delete(props, keySession)
-				delete(props, keyExpires)
+			if more["s3.access-key-id"] != "" { // of another key
+				delete(props, "s3.session-token")
+				delete(props, "s3.session-token-expires-at-ms")
 			}
 			maps.Copy(props, more)
 		}
-		if props[keyID] != "" {
+		if props["s3.access-key-id"] != "" {
 			all = append(all, t.grant(scope, props))
 		}
 	}
@@ -125,7 +124,8 @@ func (t *granted) grants(a tableAnswer) (all []*grant, _ error) {
 		all = append(all, t.grant(a.location, g.props)) // other tables may have others for the same prefix
 	}
 	if len(all) == 0 && props["s3.remote-signing-enabled"] == "true" {
-		return nil, faults.Unsupported(t.at(), "remote signing, by which the catalog signs each request to S3").WithHint("let the catalog grant (vend) credentials, or name the table by its directory")
+		e := faults.Unsupported(t.at(), "remote signing, by which the catalog signs each request to S3").WithHint("let the catalog vend credentials")
+		return nil, fmt.Errorf("%w%w", e, quiet.Error{Err: errors.ErrUnsupported})
 	}
 	return all, nil
 }
@@ -133,8 +133,8 @@ func (t *granted) grants(a tableAnswer) (all []*grant, _ error) {
 // grant returns the access to what is at a name.
 func (t *granted) grant(n name, props map[string]string) *grant {
 	g := &grant{place: n.place, key: strings.TrimRight(n.key, "/"), props: props}
-	now := Credentials{AccessKeyID: props[keyID], SecretAccessKey: props[keySecret], SessionToken: props[keySession]}
-	if ms, err := strconv.ParseInt(props[keyExpires], 10, 64); err == nil { // else the service reports the end
+	now := Credentials{AccessKeyID: props["s3.access-key-id"], SecretAccessKey: props["s3.secret-access-key"], SessionToken: props["s3.session-token"]}
+	if ms, err := strconv.ParseInt(props["s3.session-token-expires-at-ms"], 10, 64); err == nil { // else the service reports the end
 		now.Expires = time.UnixMilli(ms)
 	}
 	g.held = credentials{bucket: g.place.String() + g.key, whole: accessKey, ask: func(ctx context.Context, _ string) (Credentials, error) { return t.again(ctx, n) }}
@@ -220,10 +220,10 @@ func (g *grant) configure(c *s3.Options) {
 	c.Credentials = &g.held // without a cache, which would keep those that were refused
 	c.Region = cmp.Or(g.props["client.region"], g.props["s3.region"], c.Region)
 	if at := g.props["s3.endpoint"]; at != "" {
-		c.BaseEndpoint, c.UsePathStyle = &at, g.props[pathStyle] != "false"
+		c.BaseEndpoint, c.UsePathStyle = &at, g.props["s3.path-style-access"] != "false"
 		c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}
-	if g.props[pathStyle] == "true" {
+	if g.props["s3.path-style-access"] == "true" {
 		c.UsePathStyle = true
 	}
 }
