@@ -79,11 +79,13 @@ def zoned(typ, path, old):
 class Tables:
     """Inputs that all checks share: IDs, and a log to which tables are the IDs."""
 
+    made, keys = "delta", ("id", "key")  # where the tables are that Spark has made, and the columns that are keys
+
     def __init__(self, t):
-        self.t, self.dir = t, t.path("tables")
+        self.t, self.dir = t, t.path(f"tables-{self.made}")
         self.dir.mkdir()
         self.few, self.log = [*range(0, 70_000, 3), 70_001], self.dir / "log.parquet"
-        for key in ("id", "key"):
+        for key in self.keys:
             for ids, values in ((self.nobody(key), [-77]), (self.some(key), self.few)):
                 pq.write_table(pa.table({key: pa.array(values, pa.int64())}), ids)
         pq.write_table(pa.table({"k": pa.array(range(120), pa.int64()), "k2": range(120)}), self.log)
@@ -92,7 +94,7 @@ class Tables:
         """A directory with the table and the rows that Spark reads."""
         to = self.dir / "Spark" / name
         if not to.exists():
-            with tarfile.open(HERE / "delta" / f"{name}.tar.xz") as tar:
+            with tarfile.open(HERE / self.made / f"{name}.tar.xz") as tar:
                 tar.extractall(to, filter="data")
         return to
 
@@ -177,6 +179,11 @@ def shards(tables, name, table, want, key):
     for i in ("0/2", "1/2"):
         tables.t.run("join", "--ids", tables.nobody(key), "--on", key, "--type", "left", "--shard", i, "-o", f"{out}/", table)
     tables.t.ok(f"{name}: shards are committed", (out / "_SUCCESS").exists())
+    directory(tables, f"{name}: rows of shards", out, want, f"{name}: directories of shards")
+
+
+def directory(tables, name, out, want, texts_name=None):
+    """The rows of a directory are those of a table, and so are the values in names of directories."""
     got, columns, texts = [], set(want.column_names), True
     for path in out.rglob("*.parquet"):
         part = read(path)
@@ -186,8 +193,8 @@ def shards(tables, name, table, want, key):
         for row in part.to_pylist():
             texts &= all(row.get(k, v) == v for k, v in values.items() if want.schema.field(k).type in (pa.string(), pa.large_string()))
             got.append(row)
-    tables.t.ok(f"{name}: directories of shards", texts)
-    tables.t.equal(f"{name}: rows of shards", sorted(repr(ordered({c: r[c] for c in columns})) for r in got), plain(want, columns))
+    tables.t.ok(texts_name or f"{name}: directories", texts)
+    tables.t.equal(name, sorted(repr(ordered({c: r[c] for c in columns})) for r in got), plain(want, columns))
 
 
 def as_ids(tables, name, table, rows, key):
