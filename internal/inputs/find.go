@@ -230,6 +230,9 @@ func (s *search) describe(ctx context.Context, _ int, e source.Entry) (d describ
 	d.Input, err = describedOf(f)
 	if e.Of != nil {
 		d.Table, d.Deleted = 1+slices.Index(s.tables, e.Of.Table), e.Of.Deleted
+		if e.Of.Table.ByID {
+			d.Parts = e.Of.Parts
+		}
 	}
 	d.changed = was.Size != d.Size || !bytes.Equal(was.Print, d.Print)
 	return d, "", errors.Join(err, f.Close())
@@ -242,6 +245,9 @@ func (s *search) sameContent(was *Input, e *source.Entry) bool {
 		return e.Of == nil && was.Table == 0 && was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity
 	}
 	table := s.old.file().tables[was.Table-1]
+	if e.Of.Table.ByID != table.ByID || e.Of.Table.Widens != table.Widens || table.ByID && !slices.Equal(was.Parts, e.Of.Parts) {
+		return false
+	}
 	return was.Size == e.Size && reflect.DeepEqual(was.Deleted, e.Of.Deleted) && table.Location == e.Of.Table.Location &&
 		reflect.DeepEqual(table.Columns, e.Of.Table.Columns) && slices.Equal(table.Partitions, e.Of.Table.Partitions) && was.Table == 1+slices.Index(s.tables, e.Of.Table)
 }

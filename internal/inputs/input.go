@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -45,6 +46,7 @@ type Input struct {
 	RootRel  string         `json:"root_rel,omitempty"` // its path in terms of Rel; empty: the base itself
 	Table    int            `json:"table,omitempty"`    // of those in the header, from 1; 0: it is in none
 	Deleted  *lake.Deleted  `json:"deleted,omitempty"`  // rows of it; nil: none
+	Parts    []hive.Part    `json:"parts,omitempty"`    // of a table by id: values of columns that it may lack
 
 	number int // among the inputs of the file
 }

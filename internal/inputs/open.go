@@ -254,7 +254,7 @@ func (in *List) changed(of *Input, how string, err error) error {
 
 // ofTable returns what a table says of an input.
 func (l *inputFile) ofTable(of *Input) *source.OfTable {
-	t := &source.OfTable{Table: l.tables[of.Table-1], Deleted: of.Deleted}
+	t := &source.OfTable{Table: l.tables[of.Table-1], Deleted: of.Deleted, Parts: of.Parts}
 	for _, c := range t.Table.Hive {
 		for _, v := range of.Values {
 			if v.Name == c.Name {
