@@ -282,9 +282,10 @@ func (c *Column) Arrow() (arrow.DataType, error) {
 	case c.Type == structType:
 		return arrow.StructOf(parts...), nil
 	case c.Type == listType && len(parts) == 1:
-		return arrow.ListOf(parts[0].Type), nil
+		parts[0].Name = arrow.ListOf(parts[0].Type).ElemField().Name
+		return arrow.ListOfField(parts[0]), nil
 	case c.Type == mapType && len(parts) == 2:
-		return arrow.MapOf(parts[0].Type, parts[1].Type), nil
+		return arrow.MapOfWithMetadata(parts[0].Type, parts[0].Metadata, parts[1].Type, parts[1].Metadata), nil
 	}
 	name, nanos := strings.CutSuffix(c.Type, "_ns")
 	t, err := keys.ParseType(name)
@@ -340,11 +341,11 @@ func widen(e *meta.Element, typ string, l *meta.Leaf) bool {
 	t, _ := keys.ParseType(typ)
 	d, isDecimal := t.(arrow.DecimalType)
 	switch {
-	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && typ == "int32":
+	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && (typ == "int32" || typ == "int64"):
 		e.LogicalType, e.ConvertedType = thrift.Null[format.LogicalType]{}, thrift.Null[deprecated.ConvertedType]{}
-	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && typ == "int64":
-		e.LogicalType, e.ConvertedType = thrift.Null[format.LogicalType]{}, thrift.Null[deprecated.ConvertedType]{}
-		e.Type.V = format.Int64
+		if typ == "int64" {
+			e.Type.V = format.Int64
+		}
 	case l.Type == format.Float && none && typ == "double":
 		e.Type.V = format.Double
 	case isDecimal && g.Kind == meta.Decimal && int32(g.Scale) == d.GetScale() && int32(g.Precision) < d.GetPrecision():
