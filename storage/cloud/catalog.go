@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -204,11 +205,11 @@ func (c *catalog) ask(ctx context.Context, what, address string, to any) error {
 		err = c.send(ctx, what, address, nil, sign, to)
 		var f *failure
 		switch {
-		case !errors.As(err, &f) || f.status != http.StatusUnauthorized && f.status != statusExpired:
+		case !errors.As(err, &f):
 			return err
-		case sign == nil:
+		case sign == nil && f.Cause() == cause.Denied:
 			return faults.WithHint(f, "set %s, %s or %s", restToken, restCredential, restSigV4)
-		case !again:
+		case !again || f.status != http.StatusUnauthorized && f.status != statusExpired:
 			return err
 		}
 		c.token = ""
@@ -329,7 +330,7 @@ func (c *catalog) read(what string, resp *http.Response, to any) error {
 	return nil
 }
 
-// redirects follows redirects of GET requests, from which nobody else on the way can read more.
+// redirects follows redirects of GET requests, except those that leave encryption.
 func redirects(req *http.Request, via []*http.Request) error {
 	last := via[len(via)-1]
 	if len(via) < 10 && last.Method == http.MethodGet && (last.URL.Scheme == "http" || req.URL.Scheme == "https") {

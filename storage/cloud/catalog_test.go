@@ -454,9 +454,11 @@ func TestCatalogErrors(t *testing.T) {
 		}
 	}
 	t.Setenv(restToken, "")
-	c.set("/v1/namespaces/db/tables/t", fail(401, ""))
-	if _, err := load(t, newStore(t, Options{}), c.url, "db.t"); err == nil || !strings.Contains(err.Error(), "(set "+restToken) {
-		t.Error(err)
+	for _, status := range []int{401, 403} {
+		c.set("/v1/namespaces/db/tables/t", fail(status, ""))
+		if _, err := load(t, newStore(t, Options{}), c.url, "db.t"); err == nil || !strings.Contains(err.Error(), "(set "+restToken) {
+			t.Error(err)
+		}
 	}
 	n := 0
 	c.set("/v1/namespaces/db/tables/t", func(w http.ResponseWriter, _ *http.Request) {
