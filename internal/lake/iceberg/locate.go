@@ -85,7 +85,7 @@ func (t *Table) hinted(ctx context.Context, dir string, n lake.Name) (string, er
 				found = next
 			}
 		}
-	} else {
+	} else if len(hint) < 256 {
 		found, err = t.there(ctx, dir, strings.TrimSuffix(path.Base(hint), ".metadata.json")+".metadata.json")
 	}
 	if err == nil && found == "" {

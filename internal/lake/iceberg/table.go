@@ -204,7 +204,7 @@ func (d *deletions) add(e *entry) error {
 		return faults.Corrupt(at, "a deletion vector of no file")
 	case d.vectors[e.of] != nil:
 		return faults.Corrupt(at, "a second deletion vector of %s", e.of)
-	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
+	case e.offset < 4 || e.length < 12 || e.length > largest: // after the magic; with length, magic and checksum
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
 		d.vectors[e.of] = e
