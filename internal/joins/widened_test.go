@@ -119,11 +119,11 @@ func slimRows(rng *rand.Rand, n int, part string) (a []slim, b []broad) {
 func TestWidenedJoins(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	dir := t.TempDir()
-	pages := []pq.WriterOption{pq.PageBufferSize(400), pq.MaxRowsPerRowGroup(600), pq.CreatedBy("parquet-mr", "1.14", "x"), pq.Compression(&pq.Snappy)}
+	pages := []pq.WriterOption{pq.PageBufferSize(400), pq.MaxRowsPerRowGroup(300), pq.CreatedBy("parquet-mr", "1.14", "x"), pq.Compression(&pq.Snappy), pq.BloomFilters(pq.SplitBlockFilter(10, "k"))}
 	var slims, broads, texts []string
 	for i := range 3 {
 		text := fmt.Sprint("part ", i%2)
-		a, b := slimRows(rng, 1500, text)
+		a, b := slimRows(rng, 700, text)
 		version := pq.DataPageVersion(1 + i%2)
 		slims, broads, texts = append(slims, fmt.Sprint("a", i)), append(broads, fmt.Sprint("b", i)), append(texts, text)
 		save(t, filepath.Join(dir, slims[i]), a, append(pages, version)...)
@@ -155,6 +155,9 @@ func TestWidenedJoins(t *testing.T) {
 	} {
 		for _, typ := range c.types {
 			for _, strategy := range []join.Strategy{join.Auto, join.Shuffle} {
+				if strategy == join.Shuffle && (c.on != "k=key" || c.ids == far || typ == join.Semi) {
+					continue
+				}
 				name := fmt.Sprint(filepath.Base(c.ids), " ", c.on, " ", c.where, " ", typ, " ", strategy)
 				opts := join.Options{On: c.on, Type: typ, Strategy: strategy}
 				want, err := run(t, open(t, partition.OpenOptions{}, c.ids), openTable(t, c.where, dir, broads, texts), opts)
@@ -177,6 +180,7 @@ func TestWidenedJoins(t *testing.T) {
 					continue
 				}
 				var out [2][]broad
+				var skipped [2]int64
 				for i, names := range [][]string{slims, broads} {
 					file := filepath.Join(t.TempDir(), "out.parquet")
 					j, err := join.New(open(t, partition.OpenOptions{}, c.ids), openTable(t, c.where, dir, names, texts), opts)
@@ -186,6 +190,7 @@ func TestWidenedJoins(t *testing.T) {
 					if _, err := room(j).Write(t.Context(), exactly(file), nil); err != nil {
 						t.Fatal(name, err)
 					}
+					skipped[i] = j.Report().RowGroupsSkipped
 					if out[i], err = pq.ReadFile[broad](file); err != nil {
 						t.Fatal(name, err)
 					}
@@ -193,10 +198,13 @@ func TestWidenedJoins(t *testing.T) {
 				if a, b := fmt.Sprintf("%+v", textsOf(out[0])), fmt.Sprintf("%+v", textsOf(out[1])); len(out[0]) != len(want.rows) || a != b {
 					t.Fatalf("%s: %d rows written, want %d", name, len(out[0]), len(want.rows))
 				}
+				if c.ids == far && typ == join.Semi && (skipped[0] != skipped[1] || skipped[0] != 9) {
+					t.Errorf("%s: %d row groups are skipped, %d in files that store the types", name, skipped[0], skipped[1])
+				}
 			}
 		}
 	}
-	if answers < 10000 {
+	if answers < 5000 {
 		t.Errorf("%d rows", answers)
 	}
 }

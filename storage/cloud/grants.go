@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -230,8 +231,8 @@ func (g *grant) configure(c *s3.Options) {
 
 // renew reports whether a request that was refused may pass with other credentials of a catalog.
 func (f *failure) renew() bool {
-	switch f.code {
-	case "ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "TokenRefreshRequired", "AccessDenied":
+	switch f.status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden: // services disagree
 		return f.grant != nil && f.grant.held.refused(f.began)
 	}
 	return false
