@@ -16,6 +16,7 @@ import (
 type CatalogTable struct {
 	MetadataLocation string // the name of the file with the metadata
 	Metadata         []byte // the content of that file; empty: the catalog did not send it
+	Grants           bool   // files are read with credentials that the catalog grants
 }
 
 // LoadTable asks the Iceberg REST catalog at a URL for a table, whose name is that of its

@@ -82,13 +82,11 @@ func (s *store) LoadTable(ctx context.Context, at, table string) (*objects.Catal
 	}
 	t := &granted{catalog: c, name: table, path: "namespaces/" + strings.Join(levels[:last], cmp.Or(c.props["namespace-separator"], "%1F")) + "/tables/" + levels[last]}
 	answer, err := t.load(ctx)
-	if err == nil {
-		err = t.open(ctx, answer)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return &objects.CatalogTable{MetadataLocation: answer.MetadataLocation, Metadata: answer.Metadata}, nil
+	grants, err := t.open(ctx, answer)
+	return &objects.CatalogTable{MetadataLocation: answer.MetadataLocation, Metadata: answer.Metadata, Grants: grants}, err
 }
 
 // partsOf finds the parts of a table's name.

@@ -39,7 +39,13 @@ func (t *Table) locate(ctx context.Context, n lake.Name) (at fault.At, err error
 			return at, err
 		}
 		at.File = n.Text
-		if t.meta, err = parse(answer.Metadata, at); err != nil {
+		if t.granted = answer.Grants; len(answer.Metadata) == 0 {
+			answer.Metadata, err = whole(ctx, t.src, local(answer.MetadataLocation))
+		}
+		if err == nil {
+			t.meta, err = parse(answer.Metadata, at)
+		}
+		if err != nil {
 			return at, err
 		}
 		t.places.dir = slashed(local(t.meta.Location))

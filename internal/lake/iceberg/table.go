@@ -25,6 +25,7 @@ type Table struct {
 	table    *lake.Table
 	columns  map[int32]int // positions, by id
 	places   places
+	granted  bool // files are read with what the catalog grants
 	ranges   bool // bounds are wanted
 }
 
@@ -58,7 +59,7 @@ func Open(ctx context.Context, src storage.Source, n lake.Name, ranges bool) (*T
 	if s != nil {
 		t.table.Version = strconv.FormatInt(s.ID, 10)
 	}
-	if n.Kind == "rest" {
+	if t.granted {
 		t.table.Catalog = n.Location
 	}
 	return t, t.relocate(ctx)
