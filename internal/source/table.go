@@ -80,7 +80,7 @@ func (t *TableVersion) Permit(ctx context.Context, src storage.Source) (err erro
 	defer t.mu.Unlock()
 	if t.Catalog != "" && !t.permitted {
 		catalog, name, _ := strings.Cut(t.Catalog, "#")
-		_, err = objects.LoadTable(ctx, src, catalog, name)
+		_, err = objects.LoadTable(ctx, src, catalog, name, true)
 		t.permitted = err == nil
 	}
 	return err

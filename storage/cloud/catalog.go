@@ -30,6 +30,7 @@ import (
 
 // Settings of catalogs. They come from the environment alone, since names of tables are logged.
 const (
+	restURI        = "BLOOMJOIN_REST_URI"        // of the catalog that lists of inputs may name
 	restToken      = "BLOOMJOIN_REST_TOKEN"      // sent as it is
 	restCredential = "BLOOMJOIN_REST_CREDENTIAL" // ID:SECRET, for which a server grants tokens
 	restTokens     = "BLOOMJOIN_REST_OAUTH2_URI" // that server
@@ -63,7 +64,7 @@ type catalog struct {
 
 // LoadTable asks an Iceberg REST catalog for a table. Reads of the table's files then use the
 // credentials that it has granted, until another table of the same place is loaded.
-func (s *store) LoadTable(ctx context.Context, at, table string) (*objects.CatalogTable, error) {
+func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*objects.CatalogTable, error) {
 	stopped.Needs(ctx, "Store.LoadTable")
 	c, err := s.catalogAt(at)
 	if err != nil {

@@ -103,7 +103,20 @@ func (c *restCatalog) paths() (all []string) {
 
 func load(t *testing.T, s *store, at, table string) (*objects.CatalogTable, error) {
 	t.Helper()
-	return objects.LoadTable(t.Context(), s, at, table)
+	return objects.LoadTable(t.Context(), s, at, table, false)
+}
+
+// A catalog that a list of inputs names gets no request unless the environment names it, too.
+func TestCatalogOfList(t *testing.T) {
+	c := newCatalog(t)
+	t.Setenv(restToken, "abc")
+	for own, want := range map[string]int{"": 0, c.url + "2": 0, c.url + "/v1/": 2, c.url: 2} {
+		t.Setenv(restURI, own)
+		_, err := newStore(t, Options{}).LoadTable(t.Context(), c.url, "db.t", true)
+		if got := len(c.paths()); got != want || (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), restURI) {
+			t.Errorf("%q: %d requests, %v, want %d", own, got, err, want)
+		}
+	}
 }
 
 // Requests are authorized as the environment says.
@@ -327,7 +340,7 @@ func TestCatalogRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := objects.LoadTable(t.Context(), storage.Local(), "https://u:"+secret+"@h", "a.b"); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "storage/cloud") || strings.Contains(err.Error(), secret) {
+	if _, err := objects.LoadTable(t.Context(), storage.Local(), "https://u:"+secret+"@h", "a.b", false); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "storage/cloud") || strings.Contains(err.Error(), secret) {
 		t.Error(err)
 	}
 }
@@ -531,7 +544,7 @@ func TestCatalogCancel(t *testing.T) {
 		c.set(path, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		start := time.Now()
-		if _, err := newStore(t, Options{}).LoadTable(ctx, c.url, "db.t"); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		if _, err := newStore(t, Options{}).LoadTable(ctx, c.url, "db.t", false); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
 			t.Errorf("%s: %v after %v", path, err, time.Since(start))
 		}
 		cancel()

@@ -34,7 +34,7 @@ type places struct {
 func (t *Table) locate(ctx context.Context, n lake.Name) (at fault.At, err error) {
 	if n.Kind == "rest" {
 		catalog, name, _ := strings.Cut(n.Location, "#")
-		answer, err := objects.LoadTable(ctx, t.src, catalog, name)
+		answer, err := objects.LoadTable(ctx, t.src, catalog, name, false)
 		if err != nil {
 			return at, err
 		}
