@@ -171,7 +171,8 @@ func source(transform, typ string, least, most value) (lo, hi value, ok bool) {
 	if w, ok := strings.CutPrefix(transform, "truncate["); ok {
 		width, err := strconv.ParseInt(strings.TrimSuffix(w, "]"), 10, 32)
 		end := most.int + width - 1
-		return least, value{kind: 'i', int: end}, err == nil && width > 0 && (typ == "int32" && end <= math.MaxInt32 || typ == "int64" && end >= most.int)
+		overflows := end < most.int || most.int <= math.MaxInt32 && end > math.MaxInt32 // also of an int that is a long now
+		return least, value{kind: 'i', int: end}, err == nil && width > 0 && (typ == "int32" || typ == "int64") && !overflows
 	}
 	from := least.int
 	if from <= 0 { // old writers cut times before 1970 towards it
