@@ -72,6 +72,7 @@ type removed struct{ *IcebergFile }
 
 // entry is a file in a manifest.
 type entry struct {
+	name     string
 	file     map[string]any
 	spec     int
 	seq, by  int64
@@ -204,10 +205,7 @@ func (d *Iceberg) Commit(actions ...any) {
 			f.spec, f.Rows = was.spec, max(f.Rows, was.Rows)
 		}
 	}
-	d.rewrite(false, func(e *entry) bool {
-		name := strings.TrimPrefix(e.file["file_path"].(string), d.Location+"/")
-		return now[name] == nil || d.files[name].Size != now[name].Size
-	})
+	d.rewrite(false, func(e *entry) bool { return now[e.name] == nil || d.files[e.name].Size != now[e.name].Size })
 	d.add(false, added)
 	d.files = now
 	d.deleteRows()
@@ -249,14 +247,15 @@ func (d *Iceberg) entry(spec, content int, name, format string, rows int64, size
 	for i, f := range d.by(spec) {
 		partition[f.Name] = values[i]
 	}
-	return &entry{spec: spec, now: true, seq: int64(d.version), by: d.Snapshot(), file: map[string]any{
+	return &entry{name: name, spec: spec, now: true, seq: int64(d.version), by: d.Snapshot(), file: map[string]any{
 		"content": content, "file_path": d.path(name), "file_format": format, "partition": partition, "record_count": rows,
 		"file_size_in_bytes": size, "block_size_in_bytes": 64,
 	}}
 }
 
 // rewrite removes entries, and writes the manifests that have some again.
-func (d *Iceberg) rewrite(deletes bool, gone func(*entry) bool) {
+func (d *Iceberg) rewrite(deletes bool, removes func(*entry) bool) {
+	gone := func(e *entry) bool { return !e.old && removes(e) }
 	for i, m := range d.manifests {
 		if m.deletes != deletes || !slices.ContainsFunc(m.entries, gone) {
 			continue
