@@ -87,6 +87,9 @@ func parse(b []byte, at fault.At) (*metadata, error) {
 			}
 		}
 	}
+	if m.Refs == nil && m.Current != nil {
+		m.Refs = map[string]ref{"main": {*m.Current, "branch"}}
+	}
 	return &m, nil
 }
 
