@@ -38,7 +38,11 @@ func ofAvro(v *avro.Value) value {
 	case v.Kind == avro.Float || v.Kind == avro.Double:
 		return value{kind: 'f', float: v.Float}
 	}
-	return value{kind: 'b', bytes: slices.Clone(v.Bytes)}
+	b := v.Bytes
+	for v.Kind == avro.Fixed && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+		b = b[1:] // decimals of a narrower type have fewer bytes
+	}
+	return value{kind: 'b', bytes: slices.Clone(b)}
 }
 
 // ofBytes returns a bound, which has the type that the column had when it was written: an int may be one
