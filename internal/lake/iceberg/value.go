@@ -95,7 +95,7 @@ func (v *value) text(typ string) (text string, ok bool) {
 		return text, typ == "float" || typ == "double"
 	case 'b':
 		switch {
-		case typ == "string":
+		case typ == "string" || typ == "binary":
 			return string(v.bytes), utf8.Valid(v.bytes)
 		case strings.HasPrefix(typ, "decimal"):
 			t, err := keys.ParseType(typ)
