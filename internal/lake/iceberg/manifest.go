@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
@@ -90,13 +91,13 @@ func (t *Table) records(ctx context.Context, path string, length int64, wanted f
 	}
 	b, err := whole(ctx, t.src, name)
 	if err == nil && length >= 0 && int64(len(b)) != length {
-		return faults.Mismatch(fault.At{File: name}, "bytes of a manifest", strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
+		return faults.Mismatch(fault.At{File: address.Redact(name)}, "bytes of a manifest", strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
 	}
 	if err == nil {
 		_, err = avro.Read(b, wanted, each)
 	}
 	if f := new(fault.Error); errors.As(err, &f) && f.At.File == "" {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", address.Redact(name), err)
 	}
 	return err
 }
@@ -142,7 +143,7 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 		return nil
 	})
 	if err == nil && len(all) == 0 && s.Summary["total-data-files"] != "" && s.Summary["total-data-files"] != "0" {
-		err = faults.Corrupt(fault.At{File: s.List}, "a list without manifests of a snapshot with %s files", strconv.Quote(s.Summary["total-data-files"]))
+		err = faults.Corrupt(fault.At{File: address.Redact(s.List)}, "a list without manifests of a snapshot with %s files", strconv.Quote(s.Summary["total-data-files"]))
 	}
 	return all, err
 }
@@ -268,10 +269,10 @@ func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
 		size: integer(r, 104, -1), of: text(r, 143), offset: integer(r, 144, -1), length: integer(r, 145, -1), ranges: rangesOf(r),
 	}
 	if known(r.Value(131)) {
-		return nil, faults.Unsupported(fault.At{}, "the encrypted file %s", strconv.Quote(e.path))
+		return nil, faults.Unsupported(fault.At{}, "the encrypted file %s", strconv.Quote(address.Redact(e.path)))
 	}
 	if e.path == "" || e.rows < 0 || e.size < 0 {
-		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of path %s, %d rows and %d bytes", strconv.Quote(e.path), e.rows, e.size)
+		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of path %s, %d rows and %d bytes", strconv.Quote(address.Redact(e.path)), e.rows, e.size)
 	}
 	if (e.content != 0) != m.deletes {
 		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of content %d that the list of manifests contradicts", e.content)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
@@ -100,12 +101,12 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 	seen := map[string]bool{}
 	return skipped, t.entries(ctx, data, func(e *entry) error {
 		if seen[e.path] {
-			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", e.path, t.snapshot.ID)
+			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", address.Redact(e.path), t.snapshot.ID)
 		}
 		seen[e.path] = true
 		f, err := t.file(e, &d)
 		if err != nil {
-			return fmt.Errorf("%s: %w", e.path, err)
+			return fmt.Errorf("%s: %w", address.Redact(e.path), err)
 		}
 		return yield(f)
 	})
@@ -186,7 +187,7 @@ const pathID = 2147483546
 
 // add notes an entry of a manifest of deletes.
 func (d *deletions) add(e *entry) error {
-	at := fault.At{File: e.path}
+	at := fault.At{File: address.Redact(e.path)}
 	switch {
 	case e.content == 2 && !slices.ContainsFunc(e.spec.Fields, func(f specField) bool { return f.Transform != "void" }):
 		d.anyone = append(d.anyone, e)
@@ -206,7 +207,7 @@ func (d *deletions) add(e *entry) error {
 	case e.of == "": // without it, rows would come back
 		return faults.Corrupt(at, "a deletion vector of no file")
 	case d.vectors[e.of] != nil:
-		return faults.Corrupt(at, "a second deletion vector of %s", e.of)
+		return faults.Corrupt(at, "a second deletion vector of %s", address.Redact(e.of))
 	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
@@ -233,13 +234,13 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 	of := slices.Concat(d.anyone, d.of[key], d.of[key+e.path])
 	for _, k := range of {
 		if k.content == 2 && k.seq > e.seq {
-			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", k.path).
+			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", address.Redact(k.path)).
 				WithHint("compact the table, as with Spark: CALL catalog.system.rewrite_data_files(table => 'db.name', options => map('delete-file-threshold', '1'))")
 		}
 	}
 	if v := d.vectors[e.path]; v != nil {
 		if v.seq < e.seq {
-			return nil, faults.Corrupt(fault.At{File: v.path}, "a deletion vector that is older than its data file")
+			return nil, faults.Corrupt(fault.At{File: address.Redact(v.path)}, "a deletion vector that is older than its data file")
 		}
 		place, err := d.t.place(v.path)
 		return &lake.Deleted{Place: place, Offset: v.offset, Size: v.length - 8, Count: v.rows}, err
