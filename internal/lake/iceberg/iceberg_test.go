@@ -1,16 +1,17 @@
 package iceberg_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
@@ -464,4 +465,13 @@ func TestEvolution(t *testing.T) {
 	check(t, d.Name(), "a.parquet n=-1 f=0.10000000149011612 s=x; b.parquet n=-1 f=0.1 s=x; c.parquet without [9]; e.parquet\n")
 }
 
-var _ = strconv.Itoa
+
+// parquetOf returns a Parquet file of rows.
+func parquetOf[T any](t testing.TB, rows ...T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -288,13 +288,13 @@ func (d *Iceberg) add(deletes bool, entries []*entry) {
 func (d *Iceberg) deleteRows() {
 	said := map[string]map[int64]bool{}
 	drop := map[*entry]bool{}
-	for changed := true; changed && !d.Keep; {
+	for changed := true; changed; {
 		changed, said = false, map[string]map[int64]bool{}
 		for _, e := range d.deletes {
 			for name, rows := range e.rows {
 				f := d.files[name]
 				for _, r := range rows {
-					if f == nil || !slices.Contains(f.Deleted, r) || d.Format > 2 && len(rows) != len(f.Deleted) {
+					if !d.Keep && (f == nil || !slices.Contains(f.Deleted, r) || d.Format > 2 && len(rows) != len(f.Deleted)) {
 						changed = changed || !drop[e]
 						drop[e] = true
 					}
