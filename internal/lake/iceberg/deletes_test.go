@@ -52,7 +52,7 @@ func TestPositions(t *testing.T) {
 		"both":      {func(_, _ map[string]any) {}, fileA + " without [0 3]; " + fileB + " without [4]" + filesCD},
 		"no bounds": {func(_, file map[string]any) { file["lower_bounds"], file["upper_bounds"] = nil, nil }, fileA + " without [0 3]; " + fileB + " without [4]" + filesCD},
 		"one": {func(_, file map[string]any) {
-			file["referenced_data_file"] = strings.Replace(file["file_path"].(string), "deletes 2", "a", 1)
+			file["referenced_data_file"] = strings.Replace(file["file_path"].(string), "deletes 2 0", "a", 1)
 		}, fileA + " without [0 3]; " + fileB + filesCD},
 		"one bound":  {func(_, file map[string]any) { file["upper_bounds"] = file["lower_bounds"] }, fileA + " without [0 3]; " + fileB + filesCD},
 		"range":      {func(_, file map[string]any) { file["lower_bounds"] = file["upper_bounds"] }, fileA + "; " + fileB + " without [4]" + filesCD},
@@ -318,4 +318,3 @@ func TestRandomDeletes(t *testing.T) {
 		}
 	}
 }
-

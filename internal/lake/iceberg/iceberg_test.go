@@ -465,7 +465,6 @@ func TestEvolution(t *testing.T) {
 	check(t, d.Name(), "a.parquet n=-1 f=0.10000000149011612 s=x; b.parquet n=-1 f=0.1 s=x; c.parquet without [9]; e.parquet\n")
 }
 
-
 // parquetOf returns a Parquet file of rows.
 func parquetOf[T any](t testing.TB, rows ...T) string {
 	t.Helper()

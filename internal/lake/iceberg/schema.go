@@ -141,8 +141,10 @@ func typeOf(name string) (string, error) {
 		return t, nil
 	}
 	if kind, _, _ := strings.Cut(name, "("); kind == "decimal" || strings.HasPrefix(name, "fixed[") {
-		if t, err := keys.ParseType(name); err == nil {
+		if t, err := keys.ParseType(name); err == nil && kind == "decimal" {
 			return keys.TypeName(t), nil
+		} else if err == nil {
+			return name, nil // of 16 bytes, it is no UUID
 		}
 	}
 	return "", faults.Unsupported(fault.At{}, "columns of type %s", strconv.Quote(name))
