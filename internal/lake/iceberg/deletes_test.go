@@ -112,8 +112,8 @@ func TestBadPositions(t *testing.T) {
 	name := "x"
 	at := int64(-1)
 	for _, c := range []struct{ content, want string }{
-		{parquetOf(t, other[string, int32]{"x", 1}), "positions of deleted rows: "}, {parquetOf(t, other[int64, int64]{1, 1}), "positions of deleted rows: "},
-		{parquetOf(t, other[*string, *int64]{&name, nil}), "positions of deleted rows: "}, {parquetOf(t, other[*string, *int64]{nil, &at}), "positions of deleted rows: "},
+		{parquetOf(t, other[string, int32]{"x", 1}), "columns of positions of deleted rows: want file_path: utf8 and pos: int64, without NULL, got "}, {parquetOf(t, other[int64, int64]{1, 1}), "columns of positions of deleted rows: want file_path: utf8 and pos: int64, without NULL, got "},
+		{parquetOf(t, other[*string, *int64]{&name, nil}), "columns of positions of deleted rows: want file_path: utf8 and pos: int64, without NULL, got "}, {parquetOf(t, other[*string, *int64]{nil, &at}), "columns of positions of deleted rows: want file_path: utf8 and pos: int64, without NULL, got "},
 		{parquetOf(t, other[string, *int64]{"x", &at}), "position -1 of a deleted row"}, {parquetOf(t, struct{ Pos int64 }{1}), "without the column file_path"},
 		{parquetOf(t, struct {
 			Path string `parquet:"file_path"`
@@ -142,7 +142,7 @@ func TestVectors(t *testing.T) {
 		"both":    {func(_, _ map[string]any) {}, fileA + " without [0 3]; " + fileB + " without [4]" + filesCD},
 		"older":   {func(e, _ map[string]any) { e["status"], e["sequence_number"] = 0, 0 }, "a deletion vector that is older than its data file"},
 		"same":    {func(e, _ map[string]any) { e["status"], e["sequence_number"] = 0, 1 }, fileA + " without [0 3]"},
-		"no file": {func(_, file map[string]any) { file["referenced_data_file"] = nil }, "a deletion vector of no file"},
+		"no file": {func(_, file map[string]any) { file["referenced_data_file"] = nil }, "a deletion vector that names no data file"},
 		"another": {func(_, file map[string]any) { file["referenced_data_file"] = "x" }, fileA + "; " + fileB + " without [4]" + filesCD},
 		"two": {func(_, file map[string]any) {
 			file["referenced_data_file"] = strings.Replace(file["referenced_data_file"].(string), "a.p", "b.p", 1)
@@ -182,7 +182,7 @@ func TestVectors(t *testing.T) {
 	without(d, files, []int64{0, 1, 3}, []int64{4})
 	check(t, d.Name(), fileA+" without [0 1 3]; "+fileB+" without [4]"+filesCD)
 	without(d, files, []int64{0, 1, 2, 3})
-	check(t, d.Name(), "a second deletion vector of file:"+d.Dir+"/a.parquet")
+	check(t, d.Name(), `a second deletion vector of "file:`+d.Dir+`/a.parquet"`)
 	// That of a file that is gone says nothing.
 	d, files = deleting(t, 3)
 	d.Keep = true
@@ -235,7 +235,7 @@ func TestEquality(t *testing.T) {
 						d.Commit(laketest.Remove(files[i]))
 					}
 				}
-				refused := "rows that are deleted by the values of columns (equality deletes, as in file:" + d.Dir + "/k.parquet) (compact the table, as with Spark: CALL"
+				refused := "rows that are deleted by the values of columns (equality deletes, as in \"file:" + d.Dir + "/k.parquet\") (compact the table, as with Spark: CALL"
 				if c.by != "id" {
 					d.By = d.By[:0]
 				}

@@ -3,7 +3,6 @@ package iceberg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,17 +86,22 @@ const atOnce = 16
 func (t *Table) records(ctx context.Context, path string, length int64, wanted func(id int) bool, each func(r *avro.Record) error) error {
 	name, err := t.place(path)
 	if err != nil {
-		return err
+		return placed(err, t.table.Location)
 	}
 	b, err := whole(ctx, t.src, name)
 	if err == nil && length >= 0 && int64(len(b)) != length {
-		return faults.Mismatch(fault.At{File: address.Redact(name)}, "bytes of a manifest", strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
+		err = faults.Wanted(faults.Corrupt(fault.At{}, "bytes of a manifest"), strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
 	}
 	if err == nil {
 		_, err = avro.Read(b, wanted, each)
 	}
+	return placed(err, name)
+}
+
+// placed says where an error happened that does not say so itself.
+func placed(err error, name string) error {
 	if f := new(fault.Error); errors.As(err, &f) && f.At.File == "" {
-		return fmt.Errorf("%s: %w", address.Redact(name), err)
+		f.At.File = address.Redact(name)
 	}
 	return err
 }

@@ -109,8 +109,8 @@ func (c *columns) column(id int32, raw json.RawMessage, depth int) (col lake.Col
 		return col, err
 	}
 	var t nested
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return col, err
+	if json.Unmarshal(raw, &t) != nil {
+		return col, fmt.Errorf("want the type as a name or an object, got %s", strconv.Quote(string(raw[:min(len(raw), 100)])))
 	}
 	var parts []field
 	switch col.Type = t.Type; t.Type {

@@ -101,12 +101,12 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 	seen := map[string]bool{}
 	return skipped, t.entries(ctx, data, func(e *entry) error {
 		if seen[e.path] {
-			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", address.Redact(e.path), t.snapshot.ID)
+			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", strconv.Quote(address.Redact(e.path)), t.snapshot.ID)
 		}
 		seen[e.path] = true
 		f, err := t.file(e, &d)
 		if err != nil {
-			return fmt.Errorf("%s: %w", address.Redact(e.path), err)
+			return placed(err, e.path)
 		}
 		return yield(f)
 	})
@@ -205,9 +205,9 @@ func (d *deletions) add(e *entry) error {
 	case e.format != "PUFFIN":
 		return faults.Unsupported(at, "a delete file of format %s", strconv.Quote(e.format)).WithHint("compact the table's delete files")
 	case e.of == "": // without it, rows would come back
-		return faults.Corrupt(at, "a deletion vector of no file")
+		return faults.Corrupt(at, "a deletion vector that names no data file")
 	case d.vectors[e.of] != nil:
-		return faults.Corrupt(at, "a second deletion vector of %s", address.Redact(e.of))
+		return faults.Corrupt(at, "a second deletion vector of %s", strconv.Quote(address.Redact(e.of)))
 	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
@@ -234,7 +234,7 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 	of := slices.Concat(d.anyone, d.of[key], d.of[key+e.path])
 	for _, k := range of {
 		if k.content == 2 && k.seq > e.seq {
-			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", address.Redact(k.path)).
+			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", strconv.Quote(address.Redact(k.path))).
 				WithHint("compact the table, as with Spark: CALL catalog.system.rewrite_data_files(table => 'db.name', options => map('delete-file-threshold', '1'))")
 		}
 	}
