@@ -298,6 +298,7 @@ func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
 
 // rangesOf returns what a manifest says of the columns of a file.
 func rangesOf(r *avro.Record) (all []valueRange) {
+	places := map[int32]int{}
 	set := func(list, key, val int, put func(*valueRange, *avro.Value)) {
 		v := r.Value(list)
 		if !known(v) {
@@ -308,12 +309,11 @@ func rangesOf(r *avro.Record) (all []valueRange) {
 			if pair == nil || !known(pair.Value(key)) || !known(pair.Value(val)) {
 				continue
 			}
-			id, at := int32(pair.Value(key).Int), 0
-			for at < len(all) && all[at].id != id {
-				at++
-			}
-			if at == len(all) {
-				all = append(all, valueRange{id: id, nulls: -1})
+			id := int32(pair.Value(key).Int)
+			at, ok := places[id]
+			if !ok {
+				at = len(all)
+				places[id], all = at, append(all, valueRange{id: id, nulls: -1})
 			}
 			put(&all[at], pair.Value(val))
 		}
