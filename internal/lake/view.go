@@ -43,6 +43,9 @@ func (t *Table) View(f *parquet.File, values []hive.Part) (*parquet.View, error)
 	if err := v.children(0, stored, f.Root.Children, fault.At{File: f.Name}); err != nil {
 		return nil, err
 	}
+	if len(v.twice) > 0 {
+		return nil, faults.Corrupt(fault.At{File: f.Name}, "the columns %s and %s are one of the table, by their ids or its name mapping", v.twice[0], v.twice[1])
+	}
 	return &v.view, nil
 }
 
@@ -65,6 +68,7 @@ type viewer struct {
 	ids    bool // columns of the file have ids
 	values []hive.Part
 	view   parquet.View
+	twice  []string // columns of the file that are the same one of the table
 }
 
 func (t *Table) viewer(f *parquet.File) *viewer {
@@ -125,6 +129,9 @@ func (v *viewer) find(c *Column, nodes []*meta.Node) *meta.Node {
 		like = is
 	}
 	if i := slices.IndexFunc(nodes, is); i >= 0 {
+		if rest := nodes[i+1:]; v.table.ByID && slices.ContainsFunc(rest, is) {
+			v.twice = append(v.twice, nodes[i].Name, rest[slices.IndexFunc(rest, is)].Name)
+		}
 		return nodes[i]
 	} else if i = slices.IndexFunc(nodes, like); i >= 0 {
 		return nodes[i]

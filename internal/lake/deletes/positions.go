@@ -96,8 +96,8 @@ func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget
 			if rows += rec.NumRows(); rows > p.Rows {
 				break
 			}
-			if err := collect(of, rec); err != nil {
-				return nil, fmt.Errorf("%s: %w", p.Place, err)
+			if err := collect(of, rec, at); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -108,18 +108,18 @@ func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget
 }
 
 // collect adds the positions of a record. Rows of one data file follow each other.
-func collect(of map[string][]int64, rec arrow.Record) error {
+func collect(of map[string][]int64, rec arrow.Record, place fault.At) error {
 	names, ok := rec.Column(rec.Schema().FieldIndices("file_path")[0]).(*array.String)
 	at, too := rec.Column(rec.Schema().FieldIndices("pos")[0]).(*array.Int64)
 	if !ok || !too || names.NullN()+at.NullN() > 0 {
-		return faults.Corrupt(fault.At{}, "positions of deleted rows: %s", rec.Schema())
+		return faults.Wanted(faults.Corrupt(place, "columns of positions of deleted rows"), "file_path: utf8 and pos: int64, without NULL", fmt.Sprint(rec.Column(0).DataType(), " and ", rec.Column(1).DataType()))
 	}
 	for i := 0; i < names.Len(); {
 		name := names.Value(i)
 		some := of[name]
 		for ; i < names.Len() && names.Value(i) == name; i++ {
 			if at.Value(i) < 0 {
-				return faults.Corrupt(fault.At{}, "position %d of a deleted row", at.Value(i))
+				return faults.Corrupt(place, "position %d of a deleted row", at.Value(i))
 			}
 			some = append(some, at.Value(i))
 		}

@@ -189,11 +189,18 @@ func (t *Table) place(path string) (string, error) {
 	if rest, ok := strings.CutPrefix(name, t.places.moved); ok && t.places.moved != "" {
 		name = t.places.dir + rest
 	}
-	if address.IsURL(t.places.dir) != address.IsURL(name) || address.IsWeb(name) != address.IsWeb(t.places.dir) || name == "" || address.IsURL(t.places.meta) && !address.IsURL(name) {
+	kind := storageOf(name)
+	if name == "" || kind != storageOf(t.places.dir) || address.IsURL(t.places.meta) && kind != storageOf(t.places.meta) {
 		return "", faults.Unsupported(fault.At{}, "a file of a table in another place: %s", strconv.Quote(address.Redact(path))).
 			WithHint("copy the table with its files")
 	}
 	return name, nil
+}
+
+// storageOf returns which kind of storage has an object.
+func storageOf(name string) (kind struct{ url, web bool }) {
+	kind.url, kind.web = address.IsURL(name), address.IsWeb(name)
+	return kind
 }
 
 // slashed returns a directory with a slash at its end.

@@ -3,7 +3,6 @@ package iceberg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
@@ -86,17 +86,22 @@ const atOnce = 16
 func (t *Table) records(ctx context.Context, path string, length int64, wanted func(id int) bool, each func(r *avro.Record) error) error {
 	name, err := t.place(path)
 	if err != nil {
-		return err
+		return placed(err, t.table.Location)
 	}
 	b, err := whole(ctx, t.src, name)
 	if err == nil && length >= 0 && int64(len(b)) != length {
-		return faults.Mismatch(fault.At{File: name}, "bytes of a manifest", strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
+		err = faults.Wanted(faults.Corrupt(fault.At{}, "bytes of a manifest"), strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
 	}
 	if err == nil {
 		_, err = avro.Read(b, wanted, each)
 	}
+	return placed(err, name)
+}
+
+// placed says where an error happened that does not say so itself.
+func placed(err error, name string) error {
 	if f := new(fault.Error); errors.As(err, &f) && f.At.File == "" {
-		return fmt.Errorf("%s: %w", name, err)
+		f.At.File = address.Redact(name)
 	}
 	return err
 }
@@ -142,7 +147,7 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 		return nil
 	})
 	if err == nil && len(all) == 0 && s.Summary["total-data-files"] != "" && s.Summary["total-data-files"] != "0" {
-		err = faults.Corrupt(fault.At{File: s.List}, "a list without manifests of a snapshot with %s files", strconv.Quote(s.Summary["total-data-files"]))
+		err = faults.Corrupt(fault.At{File: address.Redact(s.List)}, "a list without manifests of a snapshot with %s files", strconv.Quote(s.Summary["total-data-files"]))
 	}
 	return all, err
 }
@@ -268,10 +273,10 @@ func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
 		size: integer(r, 104, -1), of: text(r, 143), offset: integer(r, 144, -1), length: integer(r, 145, -1), ranges: rangesOf(r),
 	}
 	if known(r.Value(131)) {
-		return nil, faults.Unsupported(fault.At{}, "the encrypted file %s", strconv.Quote(e.path))
+		return nil, faults.Unsupported(fault.At{}, "the encrypted file %s", strconv.Quote(address.Redact(e.path)))
 	}
 	if e.path == "" || e.rows < 0 || e.size < 0 {
-		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of path %s, %d rows and %d bytes", strconv.Quote(e.path), e.rows, e.size)
+		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of path %s, %d rows and %d bytes", strconv.Quote(address.Redact(e.path)), e.rows, e.size)
 	}
 	if (e.content != 0) != m.deletes {
 		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of content %d that the list of manifests contradicts", e.content)
@@ -293,6 +298,7 @@ func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
 
 // rangesOf returns what a manifest says of the columns of a file.
 func rangesOf(r *avro.Record) (all []valueRange) {
+	places := map[int32]int{}
 	set := func(list, key, val int, put func(*valueRange, *avro.Value)) {
 		v := r.Value(list)
 		if !known(v) {
@@ -303,12 +309,11 @@ func rangesOf(r *avro.Record) (all []valueRange) {
 			if pair == nil || !known(pair.Value(key)) || !known(pair.Value(val)) {
 				continue
 			}
-			id, at := int32(pair.Value(key).Int), 0
-			for at < len(all) && all[at].id != id {
-				at++
-			}
-			if at == len(all) {
-				all = append(all, valueRange{id: id, nulls: -1})
+			id := int32(pair.Value(key).Int)
+			at, ok := places[id]
+			if !ok {
+				at = len(all)
+				places[id], all = at, append(all, valueRange{id: id, nulls: -1})
 			}
 			put(&all[at], pair.Value(val))
 		}

@@ -3,6 +3,7 @@ package iceberg
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -62,14 +63,21 @@ type specField struct {
 // newestFormat is the newest version of the format that is read.
 const newestFormat = 3
 
+// kinds are words for what members are.
+var kinds = map[reflect.Kind]string{
+	reflect.Int: "an integer", reflect.Int32: "an integer of 32 bits", reflect.Int64: "an integer of 64 bits", reflect.String: "a string",
+	reflect.Slice: "an array", reflect.Struct: "an object", reflect.Map: "an object",
+}
+
 // parse parses a metadata file.
 func parse(b []byte, at fault.At) (*metadata, error) {
 	var m metadata
 	if err := json.Unmarshal(b, &m); err != nil {
-		e := faults.Corrupt(at, "the metadata of an Iceberg table")
-		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) && wrong.Type.Kind().String() == "int64" {
-			e = faults.Wanted(faults.Corrupt(at, "%s in the metadata of an Iceberg table", strconv.Quote(wrong.Field)), "an integer of 64 bits", wrong.Value)
+		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+			e := faults.Corrupt(at, "the member %s in the metadata of an Iceberg table", strconv.Quote(wrong.Field))
+			return nil, faults.Wanted(e, kinds[wrong.Type.Kind()], wrong.Value)
 		}
+		e := faults.Corrupt(at, "the metadata of an Iceberg table")
 		e.Err = err
 		return nil, e
 	}
@@ -86,6 +94,9 @@ func parse(b []byte, at fault.At) (*metadata, error) {
 				f.ID = firstPartition + i
 			}
 		}
+	}
+	if m.Refs == nil && m.Current != nil {
+		m.Refs = map[string]ref{"main": {*m.Current, "branch"}}
 	}
 	return &m, nil
 }

@@ -109,8 +109,8 @@ func (c *columns) column(id int32, raw json.RawMessage, depth int) (col lake.Col
 		return col, err
 	}
 	var t nested
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return col, err
+	if json.Unmarshal(raw, &t) != nil {
+		return col, fmt.Errorf("want the type as a name or an object, got %s", strconv.Quote(string(raw[:min(len(raw), 100)])))
 	}
 	var parts []field
 	switch col.Type = t.Type; t.Type {
@@ -141,8 +141,10 @@ func typeOf(name string) (string, error) {
 		return t, nil
 	}
 	if kind, _, _ := strings.Cut(name, "("); kind == "decimal" || strings.HasPrefix(name, "fixed[") {
-		if t, err := keys.ParseType(name); err == nil {
+		if t, err := keys.ParseType(name); err == nil && kind == "decimal" {
 			return keys.TypeName(t), nil
+		} else if err == nil {
+			return name, nil // of 16 bytes, it is no UUID
 		}
 	}
 	return "", faults.Unsupported(fault.At{}, "columns of type %s", strconv.Quote(name))

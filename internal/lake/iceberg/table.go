@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
@@ -101,12 +102,12 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 	seen := map[string]bool{}
 	return skipped, t.entries(ctx, data, func(e *entry) error {
 		if seen[e.path] {
-			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", e.path, t.snapshot.ID)
+			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", strconv.Quote(address.Redact(e.path)), t.snapshot.ID)
 		}
 		seen[e.path] = true
 		f, err := t.file(e, &d)
 		if err != nil {
-			return fmt.Errorf("%s: %w", e.path, err)
+			return placed(err, e.path)
 		}
 		return yield(f)
 	})
@@ -130,7 +131,10 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 		c, v := &t.table.Columns[at], &e.values[i]
 		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok {
+			if p.Text, ok = v.text(c.Type); !ok && (c.Type == "string" || c.Type == "binary") {
+				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a value that is not UTF-8").
+					WithHint("write the rows to a table that is divided by other columns")
+			} else if !ok {
 				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart, and is no value of the type
 			}
 		}
@@ -184,7 +188,7 @@ const pathID = 2147483546
 
 // add notes an entry of a manifest of deletes.
 func (d *deletions) add(e *entry) error {
-	at := fault.At{File: e.path}
+	at := fault.At{File: address.Redact(e.path)}
 	switch {
 	case e.content == 2 && !slices.ContainsFunc(e.spec.Fields, func(f specField) bool { return f.Transform != "void" }):
 		d.anyone = append(d.anyone, e)
@@ -202,10 +206,15 @@ func (d *deletions) add(e *entry) error {
 	case e.format != "PUFFIN":
 		return faults.Unsupported(at, "a delete file of format %s", strconv.Quote(e.format)).WithHint("compact the table's delete files")
 	case e.of == "": // without it, rows would come back
-		return faults.Corrupt(at, "a deletion vector of no file")
+		return faults.Corrupt(at, "a deletion vector that names no data file")
 	case d.vectors[e.of] != nil:
+<<<<<<< HEAD
 		return faults.Corrupt(at, "a second deletion vector of %s", e.of)
 	case e.offset < 4 || e.length < 12 || e.length > largest: // after the magic; with length, magic and checksum
+=======
+		return faults.Corrupt(at, "a second deletion vector of %s", strconv.Quote(address.Redact(e.of)))
+	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
+>>>>>>> h-ice
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
 		d.vectors[e.of] = e
@@ -231,13 +240,13 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 	of := slices.Concat(d.anyone, d.of[key], d.of[key+e.path])
 	for _, k := range of {
 		if k.content == 2 && k.seq > e.seq {
-			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", k.path).
+			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", strconv.Quote(address.Redact(k.path))).
 				WithHint("compact the table, as with Spark: CALL catalog.system.rewrite_data_files(table => 'db.name', options => map('delete-file-threshold', '1'))")
 		}
 	}
 	if v := d.vectors[e.path]; v != nil {
 		if v.seq < e.seq {
-			return nil, faults.Corrupt(fault.At{File: v.path}, "a deletion vector that is older than its data file")
+			return nil, faults.Corrupt(fault.At{File: address.Redact(v.path)}, "a deletion vector that is older than its data file")
 		}
 		place, err := d.t.place(v.path)
 		return &lake.Deleted{Place: place, Offset: v.offset, Size: v.length - 8, Count: v.rows}, err

@@ -38,7 +38,11 @@ func ofAvro(v *avro.Value) value {
 	case v.Kind == avro.Float || v.Kind == avro.Double:
 		return value{kind: 'f', float: v.Float}
 	}
-	return value{kind: 'b', bytes: slices.Clone(v.Bytes)}
+	b := v.Bytes
+	for v.Kind == avro.Fixed && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+		b = b[1:] // decimals of a narrower type have fewer bytes
+	}
+	return value{kind: 'b', bytes: slices.Clone(b)}
 }
 
 // ofBytes returns a bound, which has the type that the column had when it was written: an int may be one
@@ -91,7 +95,7 @@ func (v *value) text(typ string) (text string, ok bool) {
 		return text, typ == "float" || typ == "double"
 	case 'b':
 		switch {
-		case typ == "string":
+		case typ == "string" || typ == "binary":
 			return string(v.bytes), utf8.Valid(v.bytes)
 		case strings.HasPrefix(typ, "decimal"):
 			t, err := keys.ParseType(typ)
@@ -171,7 +175,8 @@ func source(transform, typ string, least, most value) (lo, hi value, ok bool) {
 	if w, ok := strings.CutPrefix(transform, "truncate["); ok {
 		width, err := strconv.ParseInt(strings.TrimSuffix(w, "]"), 10, 32)
 		end := most.int + width - 1
-		return least, value{kind: 'i', int: end}, err == nil && width > 0 && (typ == "int32" && end <= math.MaxInt32 || typ == "int64" && end >= most.int)
+		overflows := end < most.int || most.int <= math.MaxInt32 && end > math.MaxInt32 // also of an int that is a long now
+		return least, value{kind: 'i', int: end}, err == nil && width > 0 && (typ == "int32" || typ == "int64") && !overflows
 	}
 	from := least.int
 	if from <= 0 { // old writers cut times before 1970 towards it

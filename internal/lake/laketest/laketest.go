@@ -1,5 +1,5 @@
-// Package laketest writes Delta tables for tests: files, which rows of them are deleted, and the
-// log. It shares no code with the reader. It is for tests only.
+// Package laketest writes Delta and Iceberg tables for tests: files, which rows of them are deleted,
+// and the log or metadata. It shares no code with the reader. It is for tests only.
 package laketest
 
 import (
@@ -160,6 +160,9 @@ func (d *Table) Again(name string, size int, deleted []int64, values ...any) any
 
 // Remove returns the action that removes a file, which an action has added.
 func Remove(added any) any {
+	if f, ok := added.(*IcebergFile); ok {
+		return removed{f}
+	}
 	add := added.(map[string]any)["add"].(map[string]any)
 	remove := map[string]any{"path": add["path"], "dataChange": true}
 	if v, ok := add["deletionVector"]; ok {
