@@ -208,13 +208,8 @@ func (d *deletions) add(e *entry) error {
 	case e.of == "": // without it, rows would come back
 		return faults.Corrupt(at, "a deletion vector that names no data file")
 	case d.vectors[e.of] != nil:
-<<<<<<< HEAD
-		return faults.Corrupt(at, "a second deletion vector of %s", e.of)
-	case e.offset < 4 || e.length < 12 || e.length > largest: // after the magic; with length, magic and checksum
-=======
 		return faults.Corrupt(at, "a second deletion vector of %s", strconv.Quote(address.Redact(e.of)))
-	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
->>>>>>> h-ice
+	case e.offset < 4 || e.length < 12 || e.length > largest: // after the magic; with length, magic and checksum
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
 		d.vectors[e.of] = e
