@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -223,19 +224,42 @@ func TestCatalogSigV4(t *testing.T) {
 	}
 }
 
+// dialled makes all connections of a store lead to the catalog, whatever its name is.
+func (c *restCatalog) dialled(s *store) {
+	s.http.Transport.(*transport).base.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, strings.TrimPrefix(c.url, "http://"))
+	}
+}
+
 // A catalog may say how requests to it are signed, but not make a client sign that was not asked to.
 func TestCatalogSigns(t *testing.T) {
 	c := newCatalog(t)
 	fakeS3(t, func(http.ResponseWriter, *http.Request) {})
 	c.set("/v1/config", `{"overrides":{"rest.sigv4-enabled":"true","rest.signing-name":"execute-api","rest.signing-region":"moon-1"}}`)
-	for env, want := range map[string]string{"": "GET /v1/namespaces/db/tables/t", "glue": "/moon-1/execute-api/aws4_request"} {
-		t.Setenv(restSigV4, env)
-		if _, err := load(t, newStore(t, Options{}), c.url, "db.t"); err != nil {
-			t.Error(err)
-		}
-		if got := c.paths()[1]; !strings.HasSuffix(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
+	const plain, signed = "GET /v1/namespaces/db/tables/t", "/moon-1/execute-api/aws4_request"
+	for _, tt := range []struct{ at, env, value, want string }{
+		{c.url, restSigV4, "", plain}, {c.url, restSigV4, "glue", signed},
+		{"http://glue.moon-1.amazonaws.com", restSigV4, "", signed}, {"http://glue.moon-1.amazonaws.com.cn", restSigV4, "", signed},
+		{"http://glue.moon-1.amazonaws.com.example", restSigV4, "", plain}, {"http://evil-amazonaws.com", restSigV4, "", plain},
+		{"http://glue.moon-1.amazonaws.com", restToken, "x", plain + " Bearer x"},
+	} {
+		t.Run("", func(t *testing.T) {
+			t.Setenv(tt.env, tt.value)
+			s := newStore(t, Options{})
+			c.dialled(s)
+			if _, err := load(t, s, tt.at, "db.t"); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.paths()[1]; !strings.HasSuffix(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+	c.set("/v1/config", `{"defaults":{"rest.sigv4-enabled":"true"},"overrides":{"rest.signing-name":"execute-api"}}`)
+	s := newStore(t, Options{})
+	c.dialled(s)
+	if _, err := load(t, s, "http://glue.moon-1.amazonaws.com", "db.t"); err != nil || c.paths()[1] != plain {
+		t.Errorf("signed though it was not asked for: %v", err)
 	}
 }
 
