@@ -394,7 +394,7 @@ type catalog struct {
 	asked    []string
 }
 
-func (c *catalog) LoadTable(_ context.Context, catalog, table string) (*objects.CatalogTable, error) {
+func (c *catalog) LoadTable(_ context.Context, catalog, table string, _ bool) (*objects.CatalogTable, error) {
 	c.asked = append(c.asked, catalog+" "+table)
 	return &objects.CatalogTable{MetadataLocation: "s3://elsewhere/v1.metadata.json", Metadata: c.metadata}, nil
 }
