@@ -229,7 +229,7 @@ func (v *viewer) missing(c *Column, value int, at fault.At) error {
 	}
 	if value >= 0 {
 		a, ok := hive.Value(v.values[value], field.Type)
-		if !ok {
+		if !ok || c.Type == "binary" && a.NullN() == 0 { // whose texts are not the value
 			return faults.Mismatch(fault.At{File: at.File, Column: c.Name}, "the table's value of a column that the file lacks", "a value of type "+c.Type, strconv.Quote(v.values[value].Text))
 		}
 		defer a.Release()

@@ -131,11 +131,11 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 		c, v := &t.table.Columns[at], &e.values[i]
 		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok && (c.Type == "string" || c.Type == "binary") {
-				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a value that is not UTF-8").
+			if p.Text, ok = v.text(c.Type); !ok && c.Type == "string" {
+				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a text that is not UTF-8").
 					WithHint("write the rows to a table that is divided by other columns")
 			} else if !ok {
-				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart, and is no value of the type
+				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart; views have no such values
 			}
 		}
 		f.Values = append(f.Values, p)
