@@ -33,7 +33,8 @@ func newWidening(from, to *meta.Leaf) (*widening, error) {
 	}
 	a, b := from.Logical, to.Logical
 	decimals := a.Kind == meta.Decimal && b.Kind == meta.Decimal && a.Scale == b.Scale
-	ok := decimals || b.Kind == meta.None && (a.Kind == meta.None || a.Kind == meta.Int && a.Signed)
+	number := func(l meta.Logical) bool { return l.Kind == meta.None || l.Kind == meta.Int && l.Signed }
+	ok := decimals || number(a) && number(b)
 	switch to.Type {
 	case format.Int64:
 		ok = ok && from.Type == format.Int32
