@@ -372,7 +372,7 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	h := xxh3.New()
 	_, _ = h.Write(content)
 	facts := []any{deleted, f.of.Table.Columns, f.of.Table.Partitions}
-	if f.of.Table.ByID {
+	if f.of.Values != nil {
 		facts = append(facts, f.of.Values)
 	}
 	err := json.NewEncoder(h).Encode(facts)
