@@ -243,7 +243,7 @@ func (s *search) sameContent(was *Input, e *source.Entry) bool {
 		return e.Of == nil && was.Table == 0 && was.Size == e.Size && was.Identity != "" && was.Identity == e.Identity
 	}
 	table := s.old.file().tables[was.Table-1]
-	return was.Size == e.Size && was.Deleted.Same(e.Of.Deleted) && slices.Equal(was.Fixed, e.Of.Values) && table.Location == e.Of.Table.Location &&
+	return was.Size == e.Size && was.Deleted.Same(e.Of.Deleted) && slices.Equal(was.Fixed, e.Of.Values) && table.Location == e.Of.Table.Location && table.Kind == e.Of.Table.Kind &&
 		reflect.DeepEqual(table.Columns, e.Of.Table.Columns) && slices.Equal(table.Partitions, e.Of.Table.Partitions) && was.Table == 1+slices.Index(s.tables, e.Of.Table)
 }
 

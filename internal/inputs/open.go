@@ -44,6 +44,9 @@ func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (
 	if err := notInTables(ctx, opts.Store, pieces); err != nil {
 		return nil, nil, err
 	}
+	if err := in.permit(ctx, opts.Store); err != nil {
+		return nil, nil, err
+	}
 	opts.Layout = in.layout()
 	bound := opts.OfPartitions()
 	files = make([]*source.File, len(pieces))
@@ -148,6 +151,9 @@ func (in *List) Differ(ctx context.Context, some []Input, opts source.Opening, t
 	if err := opts.Fill(); err != nil || len(some) == 0 {
 		return nil, err
 	}
+	if err := in.permit(ctx, opts.Store); err != nil {
+		return nil, err
+	}
 	opts.Layout = in.layout()
 	why = make([]error, len(some))
 	var work errgroup.Group
@@ -159,6 +165,14 @@ func (in *List) Differ(ctx context.Context, some []Input, opts source.Opening, t
 		})
 	}
 	return why, work.Wait()
+}
+
+// permit makes a store read the files of tables with what catalogs grant.
+func (in *List) permit(ctx context.Context, src storage.Source) (err error) {
+	for _, t := range in.file().tables {
+		err = errors.Join(err, t.Permit(ctx, src))
+	}
+	return err
 }
 
 // stored reports whether the input is in an object store.

@@ -26,7 +26,7 @@ type Table struct {
 	Partitions []int  `json:"partitions,omitempty"`
 	ByID       bool   `json:"by_id,omitempty"`   // files have columns by their ids, or by Column.Names if there are none
 	Widens     bool   `json:"widens,omitempty"`  // files may have narrower types
-	Catalog    string `json:"catalog,omitempty"` // that permits to read the files; empty: none
+	Catalog    string `json:"catalog,omitempty"` // and name there, if files are read with what it grants
 }
 
 // Column is a column of a table, or a part of one.

@@ -43,6 +43,9 @@ func (t *Table) View(f *parquet.File, values []hive.Part) (*parquet.View, error)
 	if err := v.children(0, stored, f.Root.Children, fault.At{File: f.Name}); err != nil {
 		return nil, err
 	}
+	if len(v.twice) > 0 {
+		return nil, faults.Corrupt(fault.At{File: f.Name}, "the columns %s and %s are one of the table, by their ids or its name mapping", v.twice[0], v.twice[1])
+	}
 	return &v.view, nil
 }
 
@@ -65,6 +68,7 @@ type viewer struct {
 	ids    bool // columns of the file have ids
 	values []hive.Part
 	view   parquet.View
+	twice  []string // columns of the file that are the same one of the table
 }
 
 func (t *Table) viewer(f *parquet.File) *viewer {
@@ -125,6 +129,9 @@ func (v *viewer) find(c *Column, nodes []*meta.Node) *meta.Node {
 		like = is
 	}
 	if i := slices.IndexFunc(nodes, is); i >= 0 {
+		if rest := nodes[i+1:]; v.table.ByID && slices.ContainsFunc(rest, is) {
+			v.twice = append(v.twice, nodes[i].Name, rest[slices.IndexFunc(rest, is)].Name)
+		}
 		return nodes[i]
 	} else if i = slices.IndexFunc(nodes, like); i >= 0 {
 		return nodes[i]
@@ -222,7 +229,7 @@ func (v *viewer) missing(c *Column, value int, at fault.At) error {
 	}
 	if value >= 0 {
 		a, ok := hive.Value(v.values[value], field.Type)
-		if !ok {
+		if !ok || c.Type == "binary" && a.NullN() == 0 { // whose texts are not the value
 			return faults.Mismatch(fault.At{File: at.File, Column: c.Name}, "the table's value of a column that the file lacks", "a value of type "+c.Type, strconv.Quote(v.values[value].Text))
 		}
 		defer a.Release()
@@ -282,9 +289,10 @@ func (c *Column) Arrow() (arrow.DataType, error) {
 	case c.Type == structType:
 		return arrow.StructOf(parts...), nil
 	case c.Type == listType && len(parts) == 1:
-		return arrow.ListOf(parts[0].Type), nil
+		parts[0].Name = arrow.ListOf(parts[0].Type).ElemField().Name
+		return arrow.ListOfField(parts[0]), nil
 	case c.Type == mapType && len(parts) == 2:
-		return arrow.MapOf(parts[0].Type, parts[1].Type), nil
+		return arrow.MapOfWithMetadata(parts[0].Type, parts[0].Metadata, parts[1].Type, parts[1].Metadata), nil
 	}
 	name, nanos := strings.CutSuffix(c.Type, "_ns")
 	t, err := keys.ParseType(name)
@@ -340,11 +348,11 @@ func widen(e *meta.Element, typ string, l *meta.Leaf) bool {
 	t, _ := keys.ParseType(typ)
 	d, isDecimal := t.(arrow.DecimalType)
 	switch {
-	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && typ == "int32":
+	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && (typ == "int32" || typ == "int64"):
 		e.LogicalType, e.ConvertedType = thrift.Null[format.LogicalType]{}, thrift.Null[deprecated.ConvertedType]{}
-	case l.Type == format.Int32 && (none || g.Kind == meta.Int && g.Signed) && typ == "int64":
-		e.LogicalType, e.ConvertedType = thrift.Null[format.LogicalType]{}, thrift.Null[deprecated.ConvertedType]{}
-		e.Type.V = format.Int64
+		if typ == "int64" {
+			e.Type.V = format.Int64
+		}
 	case l.Type == format.Float && none && typ == "double":
 		e.Type.V = format.Double
 	case isDecimal && g.Kind == meta.Decimal && int32(g.Scale) == d.GetScale() && int32(g.Precision) < d.GetPrecision():

@@ -55,8 +55,10 @@ type TableVersion struct {
 	views sync.Map      // viewOf → *parquet.View
 	reads deletes.Reader
 
-	at       string // Location, without links
-	excluded int64  // files that the condition has excluded
+	mu        sync.Mutex
+	permitted bool   // the store reads the files with what a catalog grants
+	at        string // Location, without links
+	excluded  int64  // files that the condition has excluded
 }
 
 // NewTableVersion returns the version of a table that is known.
@@ -70,6 +72,18 @@ func NewTableVersion(t *lake.Table) (*TableVersion, error) {
 		v.Hive = append(v.Hive, hive.Column{Name: t.Columns[i].Name, Type: typ})
 	}
 	return v, nil
+}
+
+// Permit makes a store read the files of the table with what its catalog grants.
+func (t *TableVersion) Permit(ctx context.Context, src storage.Source) (err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.Catalog != "" && !t.permitted {
+		catalog, name, _ := strings.Cut(t.Catalog, "#")
+		_, err = objects.LoadTable(ctx, src, catalog, name, true)
+		t.permitted = err == nil
+	}
+	return err
 }
 
 // viewOf is what a view depends on: the stored schema, and the values of columns that it lacks.
@@ -358,8 +372,8 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	h := xxh3.New()
 	_, _ = h.Write(content)
 	facts := []any{deleted, f.of.Table.Columns, f.of.Table.Partitions}
-	if f.of.Table.ByID {
-		facts = append(facts, f.of.Parts)
+	if f.of.Values != nil {
+		facts = append(facts, f.of.Values)
 	}
 	err := json.NewEncoder(h).Encode(facts)
 	return sum(h), err

@@ -191,7 +191,7 @@ def directory(tables, name, out, want, texts_name=None):
         values = {urllib.parse.unquote(k): None if v == "__HIVE_DEFAULT_PARTITION__" else urllib.parse.unquote(v) for k, v in values.items()}
         columns &= {*part.column_names}
         for row in part.to_pylist():
-            texts &= all(row.get(k, v) == v for k, v in values.items() if want.schema.field(k).type in (pa.string(), pa.large_string()))
+            texts &= all(row.get(k, v) == v or (v is None and row[k] == "__HIVE_DEFAULT_PARTITION__") for k, v in values.items() if want.schema.field(k).type in (pa.string(), pa.large_string()))
             got.append(row)
     tables.t.ok(texts_name or f"{name}: directories", texts)
     tables.t.equal(name, sorted(repr(ordered({c: r[c] for c in columns})) for r in got), plain(want, columns))

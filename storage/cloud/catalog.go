@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -29,6 +30,7 @@ import (
 
 // Settings of catalogs. They come from the environment alone, since names of tables are logged.
 const (
+	restURI        = "BLOOMJOIN_REST_URI"        // of the catalog that lists of inputs may name
 	restToken      = "BLOOMJOIN_REST_TOKEN"      // sent as it is
 	restCredential = "BLOOMJOIN_REST_CREDENTIAL" // ID:SECRET, for which a server grants tokens
 	restTokens     = "BLOOMJOIN_REST_OAUTH2_URI" // that server
@@ -62,11 +64,15 @@ type catalog struct {
 
 // LoadTable asks an Iceberg REST catalog for a table. Reads of the table's files then use the
 // credentials that it has granted, until another table of the same place is loaded.
-func (s *store) LoadTable(ctx context.Context, at, table string) (*objects.CatalogTable, error) {
+func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*objects.CatalogTable, error) {
 	stopped.Needs(ctx, "Store.LoadTable")
 	c, err := s.catalogAt(at)
 	if err != nil {
 		return nil, err
+	}
+	if own := withoutVersion(os.Getenv(restURI)); listed && own != withoutVersion(at) {
+		return nil, faults.Mismatch(c.place(), "the catalog that a list of inputs names", "that of "+restURI, strconv.Quote(own)).
+			WithHint("set %s to it, if it may have the credentials of your catalog", restURI)
 	}
 	levels := partsOf.FindAllString(table, -1)
 	last := len(levels) - 1
@@ -81,13 +87,11 @@ func (s *store) LoadTable(ctx context.Context, at, table string) (*objects.Catal
 	}
 	t := &granted{catalog: c, name: table, path: "namespaces/" + strings.Join(levels[:last], cmp.Or(c.props["namespace-separator"], "%1F")) + "/tables/" + levels[last]}
 	answer, err := t.load(ctx)
-	if err == nil {
-		err = t.open(ctx, answer)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return &objects.CatalogTable{MetadataLocation: answer.MetadataLocation, Metadata: answer.Metadata}, nil
+	grants, err := t.open(ctx, answer)
+	return &objects.CatalogTable{MetadataLocation: answer.MetadataLocation, Metadata: answer.Metadata, Grants: grants}, err
 }
 
 // partsOf finds the parts of a table's name.
@@ -204,11 +208,11 @@ func (c *catalog) ask(ctx context.Context, what, address string, to any) error {
 		err = c.send(ctx, what, address, nil, sign, to)
 		var f *failure
 		switch {
-		case !errors.As(err, &f) || f.status != http.StatusUnauthorized && f.status != statusExpired:
+		case !errors.As(err, &f):
 			return err
-		case sign == nil:
+		case sign == nil && f.Cause() == cause.Denied:
 			return faults.WithHint(f, "set %s, %s or %s", restToken, restCredential, restSigV4)
-		case !again:
+		case !again || f.status != http.StatusUnauthorized && f.status != statusExpired:
 			return err
 		}
 		c.token = ""
@@ -329,7 +333,7 @@ func (c *catalog) read(what string, resp *http.Response, to any) error {
 	return nil
 }
 
-// redirects follows redirects of GET requests, from which nobody else on the way can read more.
+// redirects follows redirects of GET requests, except those that leave encryption.
 func redirects(req *http.Request, via []*http.Request) error {
 	last := via[len(via)-1]
 	if len(via) < 10 && last.Method == http.MethodGet && (last.URL.Scheme == "http" || req.URL.Scheme == "https") {

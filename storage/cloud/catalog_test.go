@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -103,7 +104,20 @@ func (c *restCatalog) paths() (all []string) {
 
 func load(t *testing.T, s *store, at, table string) (*objects.CatalogTable, error) {
 	t.Helper()
-	return objects.LoadTable(t.Context(), s, at, table)
+	return objects.LoadTable(t.Context(), s, at, table, false)
+}
+
+// A catalog that a list of inputs names gets no request unless the environment names it, too.
+func TestCatalogOfList(t *testing.T) {
+	c := newCatalog(t)
+	t.Setenv(restToken, "abc")
+	for own, want := range map[string]int{"": 0, c.url + "2": 0, c.url + "/v1/": 2, c.url: 2} {
+		t.Setenv(restURI, own)
+		_, err := newStore(t, Options{}).LoadTable(t.Context(), c.url, "db.t", true)
+		if got := len(c.paths()); got != want || (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), restURI) {
+			t.Errorf("%q: %d requests, %v, want %d", own, got, err, want)
+		}
+	}
 }
 
 // Requests are authorized as the environment says.
@@ -210,19 +224,42 @@ func TestCatalogSigV4(t *testing.T) {
 	}
 }
 
+// dialled makes all connections of a store lead to the catalog, whatever its name is.
+func (c *restCatalog) dialled(s *store) {
+	s.http.Transport.(*transport).base.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, strings.TrimPrefix(c.url, "http://"))
+	}
+}
+
 // A catalog may say how requests to it are signed, but not make a client sign that was not asked to.
 func TestCatalogSigns(t *testing.T) {
 	c := newCatalog(t)
 	fakeS3(t, func(http.ResponseWriter, *http.Request) {})
 	c.set("/v1/config", `{"overrides":{"rest.sigv4-enabled":"true","rest.signing-name":"execute-api","rest.signing-region":"moon-1"}}`)
-	for env, want := range map[string]string{"": "GET /v1/namespaces/db/tables/t", "glue": "/moon-1/execute-api/aws4_request"} {
-		t.Setenv(restSigV4, env)
-		if _, err := load(t, newStore(t, Options{}), c.url, "db.t"); err != nil {
-			t.Error(err)
-		}
-		if got := c.paths()[1]; !strings.HasSuffix(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
+	const plain, signed = "GET /v1/namespaces/db/tables/t", "/moon-1/execute-api/aws4_request"
+	for _, tt := range []struct{ at, env, value, want string }{
+		{c.url, restSigV4, "", plain}, {c.url, restSigV4, "glue", signed},
+		{"http://glue.moon-1.amazonaws.com", restSigV4, "", signed}, {"http://glue.moon-1.amazonaws.com.cn", restSigV4, "", signed},
+		{"http://glue.moon-1.amazonaws.com.example", restSigV4, "", plain}, {"http://evil-amazonaws.com", restSigV4, "", plain},
+		{"http://glue.moon-1.amazonaws.com", restToken, "x", plain + " Bearer x"},
+	} {
+		t.Run("", func(t *testing.T) {
+			t.Setenv(tt.env, tt.value)
+			s := newStore(t, Options{})
+			c.dialled(s)
+			if _, err := load(t, s, tt.at, "db.t"); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.paths()[1]; !strings.HasSuffix(got, tt.want) {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+	c.set("/v1/config", `{"defaults":{"rest.sigv4-enabled":"true"},"overrides":{"rest.signing-name":"execute-api"}}`)
+	s := newStore(t, Options{})
+	c.dialled(s)
+	if _, err := load(t, s, "http://glue.moon-1.amazonaws.com", "db.t"); err != nil || c.paths()[1] != plain {
+		t.Errorf("signed though it was not asked for: %v", err)
 	}
 }
 
@@ -327,7 +364,7 @@ func TestCatalogRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := objects.LoadTable(t.Context(), storage.Local(), "https://u:"+secret+"@h", "a.b"); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "storage/cloud") || strings.Contains(err.Error(), secret) {
+	if _, err := objects.LoadTable(t.Context(), storage.Local(), "https://u:"+secret+"@h", "a.b", false); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "storage/cloud") || strings.Contains(err.Error(), secret) {
 		t.Error(err)
 	}
 }
@@ -454,9 +491,11 @@ func TestCatalogErrors(t *testing.T) {
 		}
 	}
 	t.Setenv(restToken, "")
-	c.set("/v1/namespaces/db/tables/t", fail(401, ""))
-	if _, err := load(t, newStore(t, Options{}), c.url, "db.t"); err == nil || !strings.Contains(err.Error(), "(set "+restToken) {
-		t.Error(err)
+	for _, status := range []int{401, 403} {
+		c.set("/v1/namespaces/db/tables/t", fail(status, ""))
+		if _, err := load(t, newStore(t, Options{}), c.url, "db.t"); err == nil || !strings.Contains(err.Error(), "(set "+restToken) {
+			t.Error(err)
+		}
 	}
 	n := 0
 	c.set("/v1/namespaces/db/tables/t", func(w http.ResponseWriter, _ *http.Request) {
@@ -529,7 +568,7 @@ func TestCatalogCancel(t *testing.T) {
 		c.set(path, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		start := time.Now()
-		if _, err := newStore(t, Options{}).LoadTable(ctx, c.url, "db.t"); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		if _, err := newStore(t, Options{}).LoadTable(ctx, c.url, "db.t", false); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
 			t.Errorf("%s: %v after %v", path, err, time.Since(start))
 		}
 		cancel()

@@ -35,6 +35,19 @@
 // [Options] come first. Errors contain no
 // credentials.
 //
+// # Catalogs
+//
+// A [Store] also loads tables from Iceberg REST catalogs, and reads their files in S3 with the
+// credentials that the catalog grants (vends) for them, which it renews. One of the first three
+// variables says how requests to catalogs are authorized:
+//
+//	BLOOMJOIN_REST_TOKEN       a bearer token
+//	BLOOMJOIN_REST_CREDENTIAL  ID:SECRET of an OAuth 2.0 client; BLOOMJOIN_REST_OAUTH2_URI and
+//	                           BLOOMJOIN_REST_SCOPE say where and for what it gets tokens
+//	BLOOMJOIN_REST_SIGV4       glue, s3tables or execute-api: signatures with the credentials of S3,
+//	                           for the region BLOOMJOIN_REST_REGION
+//	BLOOMJOIN_REST_WAREHOUSE   which of the catalog's warehouses
+//
 // # Identity
 //
 // Every read is pinned to the version that was listed or opened, by the ETag (S3,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,20 +167,20 @@ func (t *granted) again(ctx context.Context, n name) (Credentials, error) {
 }
 
 // open makes the store read the table with the credentials of an answer.
-func (t *granted) open(ctx context.Context, a tableAnswer) error {
+func (t *granted) open(ctx context.Context, a tableAnswer) (any bool, err error) {
 	t.known, t.known.Metadata, t.known.Credentials = a, nil, nil
 	all, err := t.grants(a)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s := t.catalog.b.s
 	for _, g := range all {
 		if err := accessKey(g.held.last); err != nil {
-			return &credentialsError{g.held.bucket, err}
+			return false, &credentialsError{g.held.bucket, err}
 		}
 		g.bucket = &bucket{place: g.place, s: s, grant: g}
 		if err := g.bucket.openS3(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 	s.granting.Lock()
@@ -187,7 +188,7 @@ func (t *granted) open(ctx context.Context, a tableAnswer) error {
 	s.grants = append(slices.DeleteFunc(s.grants, func(old *grant) bool {
 		return slices.ContainsFunc(all, func(g *grant) bool { return g.place == old.place && g.key == old.key })
 	}), all...)
-	return nil
+	return len(all) > 0, nil
 }
 
 // longest returns the grant with the longest key that holds for a name; nil: there is none.
@@ -230,8 +231,8 @@ func (g *grant) configure(c *s3.Options) {
 
 // renew reports whether a request that was refused may pass with other credentials of a catalog.
 func (f *failure) renew() bool {
-	switch f.code {
-	case "ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "TokenRefreshRequired", "AccessDenied":
+	switch f.status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden: // services disagree
 		return f.grant != nil && f.grant.held.refused(f.began)
 	}
 	return false

@@ -19,7 +19,7 @@ type Requests struct {
 	Put    int64 `json:"put"`
 	Part   int64 `json:"part"` // a part of an upload
 	Delete int64 `json:"delete"`
-	Other  int64 `json:"other"` // begins, ends and lists uploads
+	Other  int64 `json:"other"` // begins, ends and lists uploads, and asks catalogs
 }
 
 // Stats implements [Store].

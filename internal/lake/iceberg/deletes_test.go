@@ -152,7 +152,7 @@ func TestVectors(t *testing.T) {
 		"no size":      {func(_, file map[string]any) { file["content_size_in_bytes"] = nil }, "a deletion vector of -1 bytes at 4"},
 		"shorter":      {func(_, file map[string]any) { file["content_size_in_bytes"] = 43 }, "bytes of a deletion vector: want 35, got 36"},
 		"longer":       {func(_, file map[string]any) { file["content_size_in_bytes"] = 45 }, "bytes of a deletion vector: want 37, got 36"},
-		"longest":      {func(_, file map[string]any) { file["content_size_in_bytes"] = int64(1<<63 - 1) }, "a deletion vector of 9223372036854775799 bytes at 4, in a file of "},
+		"longest":      {func(_, file map[string]any) { file["content_size_in_bytes"] = int64(1<<63 - 1) }, "a deletion vector of 9223372036854775807 bytes at 4"},
 		"shortest":     {func(_, file map[string]any) { file["content_size_in_bytes"] = 11 }, "a deletion vector of 11 bytes at 4"},
 		"farther":      {func(_, file map[string]any) { file["content_offset"] = 5 }, "bytes of a deletion vector"},
 		"farthest":     {func(_, file map[string]any) { file["content_offset"] = int64(1<<63 - 1) }, "a deletion vector of 36 bytes at 9223372036854775807"},

@@ -34,12 +34,18 @@ type places struct {
 func (t *Table) locate(ctx context.Context, n lake.Name) (at fault.At, err error) {
 	if n.Kind == "rest" {
 		catalog, name, _ := strings.Cut(n.Location, "#")
-		answer, err := objects.LoadTable(ctx, t.src, catalog, name)
+		answer, err := objects.LoadTable(ctx, t.src, catalog, name, false)
 		if err != nil {
 			return at, err
 		}
 		at.File = n.Text
-		if t.meta, err = parse(answer.Metadata, at); err != nil {
+		if t.granted = answer.Grants; len(answer.Metadata) == 0 {
+			answer.Metadata, err = whole(ctx, t.src, local(answer.MetadataLocation))
+		}
+		if err == nil {
+			t.meta, err = parse(answer.Metadata, at)
+		}
+		if err != nil {
 			return at, err
 		}
 		t.places.dir = slashed(local(t.meta.Location))
@@ -85,7 +91,7 @@ func (t *Table) hinted(ctx context.Context, dir string, n lake.Name) (string, er
 				found = next
 			}
 		}
-	} else {
+	} else if len(hint) < 256 {
 		found, err = t.there(ctx, dir, strings.TrimSuffix(path.Base(hint), ".metadata.json")+".metadata.json")
 	}
 	if err == nil && found == "" {

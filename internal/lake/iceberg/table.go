@@ -26,6 +26,7 @@ type Table struct {
 	table    *lake.Table
 	columns  map[int32]int // positions, by id
 	places   places
+	granted  bool // files are read with what the catalog grants
 	ranges   bool // bounds are wanted
 }
 
@@ -59,7 +60,7 @@ func Open(ctx context.Context, src storage.Source, n lake.Name, ranges bool) (*T
 	if s != nil {
 		t.table.Version = strconv.FormatInt(s.ID, 10)
 	}
-	if n.Kind == "rest" {
+	if t.granted {
 		t.table.Catalog = n.Location
 	}
 	return t, t.relocate(ctx)
@@ -130,11 +131,11 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 		c, v := &t.table.Columns[at], &e.values[i]
 		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok && (c.Type == "string" || c.Type == "binary") {
-				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a value that is not UTF-8").
+			if p.Text, ok = v.text(c.Type); !ok && c.Type == "string" {
+				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a text that is not UTF-8").
 					WithHint("write the rows to a table that is divided by other columns")
 			} else if !ok {
-				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart, and is no value of the type
+				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart; views have no such values
 			}
 		}
 		f.Values = append(f.Values, p)
@@ -208,7 +209,7 @@ func (d *deletions) add(e *entry) error {
 		return faults.Corrupt(at, "a deletion vector that names no data file")
 	case d.vectors[e.of] != nil:
 		return faults.Corrupt(at, "a second deletion vector of %s", strconv.Quote(address.Redact(e.of)))
-	case e.offset < 4 || e.length < 12: // after the magic; with length, magic and checksum
+	case e.offset < 4 || e.length < 12 || e.length > largest: // after the magic; with length, magic and checksum
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
 		d.vectors[e.of] = e
