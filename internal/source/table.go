@@ -141,7 +141,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		holds = func(bounds []lake.Bound) bool { return possible(satisfies, of.facts(bounds, satisfies, nil)) }
 	}
 	var spare []Entry // an excluded file, for its columns
-	of.excluded, err = s.Files(ctx, holds, func(f *lake.File) error {
+	skipped, err := s.Files(ctx, holds, func(f *lake.File) error {
 		e := Entry{f.Object, &OfTable{of, f.Parts, f.Values, f.Deleted}}
 		e.Found = true
 		e.Rel = e.Of.rel(e.Name)
@@ -155,6 +155,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		}
 		return nil
 	})
+	of.excluded += skipped
 	if len(list) == 0 {
 		list = spare
 	} else if spare != nil {

@@ -152,11 +152,12 @@ func (t *Table) relocate(ctx context.Context) error {
 		return nil
 	}
 	list := local(s.List)
-	was, there := strings.CutSuffix(path.Dir(list)+"/", "/"+metadataDir)
+	base := path.Base(list)
+	was, there := strings.CutSuffix(strings.TrimSuffix(list, base), "/"+metadataDir)
 	if !there || objects.Resolve(t.src, was) == objects.Resolve(t.src, dir) {
 		return nil
 	}
-	if _, err := t.src.Stat(ctx, p.meta+path.Base(list)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := t.src.Stat(ctx, p.meta+base); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
