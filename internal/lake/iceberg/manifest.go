@@ -115,6 +115,10 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 	if s == nil {
 		return nil, nil
 	}
+	if len(s.Manifests) > 0 && len(t.meta.Specs) > 1 { // which of them, only headers of manifests say
+		return nil, faults.Unsupported(fault.At{File: t.places.dir}, "a snapshot without a list of manifests, of a table with several partition specifications").
+			WithHint("let the table's engine write a new snapshot")
+	}
 	for _, path := range s.Manifests {
 		all = append(all, &manifest{path: path, spec: &t.meta.Specs[0], files: -1})
 	}

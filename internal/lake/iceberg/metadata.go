@@ -87,7 +87,9 @@ func parse(b []byte, at fault.At) (*metadata, error) {
 	if len(m.Schemas) == 0 && m.Schema != nil {
 		m.Schemas, m.SchemaID = []schema{*m.Schema}, m.Schema.ID
 	}
-	if len(m.Specs) == 0 {
+	if len(m.Specs) == 0 && m.Format > 1 {
+		return nil, faults.Corrupt(at, "the metadata of an Iceberg table without partition-specs")
+	} else if len(m.Specs) == 0 {
 		m.Specs = []spec{{Fields: m.Spec}}
 		for i := range m.Spec {
 			if f := &m.Specs[0].Fields[i]; f.ID == 0 { // old writers have no ids, which then ascend from this one

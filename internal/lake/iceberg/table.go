@@ -3,7 +3,6 @@ package iceberg
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,11 +137,9 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 		c, v := &t.table.Columns[at], &e.values[i]
 		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok && c.Type == "string" {
-				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a text that is not UTF-8").
+			if p.Text, ok = v.text(c.Type); !ok {
+				return nil, faults.Unsupported(fault.At{Column: c.Name}, "a file of a partition whose value has no text").
 					WithHint("write the rows to a table that is divided by other columns")
-			} else if !ok {
-				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart; views have no such values
 			}
 		}
 		f.Values = append(f.Values, p)
