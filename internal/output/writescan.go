@@ -330,7 +330,7 @@ func (w *ScanWriter) close(ctx context.Context) (dataset.Written, error) {
 
 // abort discards what was written. After close it does nothing.
 func (w *ScanWriter) abort() {
-	w.rows.abort()
+	_ = w.rows.fail(errAborted)
 	_ = w.shut() // its rows are not needed
 }
 

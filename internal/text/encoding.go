@@ -194,5 +194,4 @@ func validUTF8(v []byte) bool {
 
 // isText reports whether values of a type are text, and isBinary whether they are any
 // bytes.
-func isText(t arrow.DataType) bool   { return t.ID() == arrow.STRING || t.ID() == arrow.LARGE_STRING }
-func isBinary(t arrow.DataType) bool { return t.ID() == arrow.BINARY || t.ID() == arrow.LARGE_BINARY }
+func isText(t arrow.DataType) bool { return t.ID() == arrow.STRING || t.ID() == arrow.LARGE_STRING }

@@ -2,8 +2,10 @@ package where
 
 import (
 	"cmp"
+	"errors"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -112,11 +114,12 @@ func (l literal) float(k kind) (float64, bool) {
 	}
 	switch l.kind {
 	case litNumber:
-		if isDouble(l.text) {
+		// A number with an exponent is a double.
+		if strings.ContainsAny(l.text, "eE") {
 			bits = 64
 		}
 		f, err := strconv.ParseFloat(l.text, bits)
-		return f, err == nil || isRange(err)
+		return f, err == nil || errors.Is(err, strconv.ErrRange)
 	case litString:
 		return parseFloat(l.text, bits)
 	}

@@ -79,13 +79,11 @@ func (t *logKeys) bytes() int64 {
 	return int64(len(t.slots)*slotBytes + cap(t.nodes)*nodeBytes + len(t.places)*8 + cap(t.arena))
 }
 
-// room returns how many keys fit, if their sets and bytes do.
-func (t *logKeys) room() int64 { return int64(float64(len(t.slots)-2) / slotsPerKey) }
-
 // reset empties the table for the given number of keys, or fewer if there is no
 // room.
 func (t *logKeys) reset(keys int64) {
-	keys = max(min(keys, t.room()), 1)
+	// No more keys than the slots hold, if their sets and bytes fit.
+	keys = max(min(keys, int64(float64(len(t.slots)-2)/slotsPerKey)), 1)
 	t.n = uint64(slotsPerKey*float64(keys)) + 2
 	t.most, t.count = int(keys), 0
 	clear(t.slots[:t.n])

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
@@ -183,7 +184,7 @@ func (s *Side) Mark(entry uint32) {
 // can know.
 func (s *Side) Marked(entry uint32) bool {
 	t, e := s.entry(entry)
-	return t.marked(e)
+	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
 }
 
 // Matched returns the number of IDs added whose entry is marked, and of these entries. s may

@@ -249,10 +249,6 @@ func (t *table) mark(e uint32) {
 	}
 }
 
-func (t *table) marked(e uint32) bool {
-	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
-}
-
 // eachMarked calls fn with every marked entry.
 func (t *table) eachMarked(fn func(e uint32)) {
 	for w, word := range t.marks {
