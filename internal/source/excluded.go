@@ -164,7 +164,7 @@ func (f *File) CheckStored(layout *HiveLayout, bound *where.Bound, ignoreCase bo
 		c := layout.Columns[field.Index[0]]
 		for _, stored := range f.Schema().Fields()[:f.StoredColumns()] {
 			if (stored.Name == c.Name || ignoreCase && strings.EqualFold(stored.Name, c.Name)) && !where.Alike(stored.Type, c.Type) {
-				e := faults.Mismatch(fault.At{File: f.name, Column: stored.Name}, "", keys.TypeName(c.Type)+" as in the path", stored.Type.String())
+				e := faults.Mismatch(fault.At{File: f.name, Column: stored.Name}, "", keys.TypeName(c.Type)+" as in the path", stored.Type)
 				return faults.About(e, "the type of a column of {Where} that is both in the file and in its path").
 					WithHint("give the path's column the file's type with {HiveTypes}, or use {Hive off}")
 			}

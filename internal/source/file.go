@@ -258,7 +258,7 @@ func (f *File) with(t Table) *File {
 // checkGroup returns an error unless i, counted from 0, is a row group.
 func (f *File) checkGroup(i int) error {
 	if n := f.NumGroups(); i < 0 || i >= n {
-		return faults.Mismatch(fault.At{File: f.name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
+		return faults.Mismatch(fault.At{File: f.name}, "row group", fmt.Sprintf("0 to %d", n-1), i)
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (f *File) checkGroup(i int) error {
 func (f *File) CheckColumns(columns []int) error {
 	for _, c := range columns {
 		if n := f.Schema().NumFields(); c < 0 || c >= n {
-			return faults.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
+			return faults.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), c)
 		}
 	}
 	return nil

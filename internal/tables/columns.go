@@ -157,7 +157,7 @@ func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) e
 			return (x.Name == y.Name || ignoreCase && strings.EqualFold(x.Name, y.Name)) && arrow.TypeEqual(x.Type, y.Type)
 		}) {
 			return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
-				fmt.Sprintf("%v as in %s", fields, files[0].Name()), fmt.Sprint(got))).
+				fmt.Sprintf("%v as in %s", fields, files[0].Name()), got)).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {

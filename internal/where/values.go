@@ -49,7 +49,7 @@ func valuesOf(at fault.At, t *test, typ columnType, of arrow.DataType) (values [
 
 // misfit returns the error for a literal that is not a value of the column's type.
 func misfit(at fault.At, l literal, typ columnType, of arrow.DataType) error {
-	e := faults.Of(cause.Misfit, faults.Mismatch(at, "condition: the column holds "+describe(typ, of), wordsOf[typ.kind].want, l.String()))
+	e := faults.Of(cause.Misfit, faults.Mismatch(at, "condition: the column holds "+describe(typ, of), wordsOf[typ.kind].want, l))
 	_, zoned, ok := momentOf(l.text)
 	_, number := numberOf(l.text)
 	switch {

@@ -127,7 +127,7 @@ func (p *Pairing) mismatch(t Type, c int, ids, logs classed) error {
 		}
 	}
 	at := fault.At{File: ids.files[0].Name(), Column: p.IDsText} // files of one side disagree, and the other has only NULLs
-	return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...)))).
+	return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", "one for all files of a side", append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
 		WithHint("name files that have one type of key")
 }
 
