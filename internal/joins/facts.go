@@ -2,7 +2,6 @@ package joins
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -127,7 +126,7 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 	for _, c := range t.keys.Log {
 		field, err := c.Resolve(f.Schema(), t.opts.IgnoreCase)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, nil, f.Failed(err)
 		}
 		column = append(column, field.Index[0])
 	}

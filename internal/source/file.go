@@ -131,6 +131,9 @@ func (f *File) LeftOut() []string {
 // Name returns the name by which the file was opened, for messages.
 func (f *File) Name() string { return f.name }
 
+// Failed returns err with the name of the file before it.
+func (f *File) Failed(err error) error { return fmt.Errorf("%s: %w", f.name, err) }
+
 // Rel returns what identifies the file on every machine, see [storage.Object].
 func (f *File) Rel() string { return f.rel }
 

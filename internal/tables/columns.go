@@ -179,7 +179,7 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 	for _, name := range names {
 		field, err := keys.Path{name}.Resolve(f.Schema(), ignoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		at = append(at, field.Index[0])
 	}

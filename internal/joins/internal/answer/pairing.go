@@ -2,7 +2,6 @@ package answer
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -73,7 +72,7 @@ func (p *Pairing) Integers() bool { return len(p.Classes) == 1 && p.Classes[0] =
 func (p *Pairing) KeyColumns(f *source.File) ([]int, error) {
 	enc, err := keys.NewEncoder(f.Schema(), p.IDs, p.Options())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, f.Failed(err)
 	}
 	return enc.Columns(), nil
 }
@@ -155,7 +154,7 @@ func (p *Pairing) classesOf(files []*source.File, columns []keys.Column) ([][]ke
 	for _, f := range files {
 		enc, err := keys.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		out = append(out, enc.Classes())
 	}
@@ -201,7 +200,7 @@ func (p *Pairing) logType(c keys.Column, logs []*source.File) (t arrow.DataType,
 	for _, f := range logs {
 		field, err := c.Resolve(f.Schema(), p.IgnoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		if isInteger(field.Type) {
 			wide := textType(field.Type).ID() == arrow.UINT64
