@@ -128,18 +128,14 @@ func (m *pageMaker) levels(k *kind, cols []column, rows []uint32, as Shape) (hit
 		clear(m.def)
 		return nil, true
 	case none == 0 && !nulls:
-		fill(m.def, full)
+		for i := range m.def {
+			m.def[i] = full
+		}
 		return rows, true
 	case nulls:
 		return m.present(cols, rows, k.maxDef, as.Shift), true
 	default:
 		return m.matched(rows, full), true
-	}
-}
-
-func fill(levels []uint8, level uint8) {
-	for i := range levels {
-		levels[i] = level
 	}
 }
 

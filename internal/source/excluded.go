@@ -55,25 +55,18 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entr
 	if left == 0 && first != nil {
 		kept[firstOf] = append(kept[firstOf], *first)
 	}
-	o.tellExcluded(lists, kept)
-	return kept, some, nil
-}
-
-// tellExcluded records the objects of lists that are not in kept, and passes them to
-// Excluded.
-func (o *Opening) tellExcluded(lists, kept [][]Entry) {
 	for i, list := range lists {
 		in := map[string]bool{}
 		for _, e := range kept[i] {
 			in[e.Name] = true
 		}
 		for _, e := range list {
-			if in[e.Name] {
-				continue
+			if !in[e.Name] {
+				o.unsatisfying(e)
 			}
-			o.unsatisfying(e)
 		}
 	}
+	return kept, some, nil
 }
 
 // unsatisfying records one.

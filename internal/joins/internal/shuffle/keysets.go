@@ -90,11 +90,6 @@ func (t *logKeys) reset(keys int64) {
 	t.nodes, t.arena = t.nodes[:0], t.arena[:0]
 }
 
-// resetForSets empties the table for so few keys that each may have a set of all
-// tags. Then add rejects only keys that are not in the table, and rejects such a
-// key every time.
-func (t *logKeys) resetForSets(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
-
 // place returns the slot where the search for a key begins.
 func (t *logKeys) place(key uint64) uint64 {
 	at, _ := bits.Mul64(key*t.mul&t.mask, t.n)

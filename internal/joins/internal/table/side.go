@@ -177,7 +177,10 @@ func (s *Side) entry(e uint32) (*table, uint32) {
 // Mark records that a log row has the entry's key.
 func (s *Side) Mark(entry uint32) {
 	t, e := s.entry(entry)
-	t.mark(e)
+	w, bit := &t.marks[e/32], uint32(1)<<(e%32)
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repetitions: avoid the write
+		atomic.OrUint32(w, bit)
+	}
 }
 
 // Marked reports whether Mark was called for the entry, as far as this goroutine
