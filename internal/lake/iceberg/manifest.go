@@ -196,14 +196,14 @@ func (t *Table) summaries(s *spec, list []avro.Value) (all []lake.Bound) {
 // resultOf returns the type of a field's values.
 func (t *Table) resultOf(f *specField) string {
 	if f.Transform == "identity" || strings.HasPrefix(f.Transform, "truncate[") {
-		return t.meta.typeOf(f.Source)
+		return f.typ
 	}
 	return "int32"
 }
 
 // texts returns the range of a column whose values a field has taken to others.
 func (t *Table) texts(f *specField, least, most *value) (lo, hi string) {
-	typ := t.meta.typeOf(f.Source)
+	typ := f.typ
 	if !ordered(typ, least, most) {
 		return "", ""
 	}
