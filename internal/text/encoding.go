@@ -186,6 +186,5 @@ func validUTF8(v []byte) bool {
 	return high&0x8080808080808080 == 0 || utf8.Valid(v)
 }
 
-// isText reports whether values of a type are text, and isBinary whether they are any
-// bytes.
+// isText reports whether values of a type are text.
 func isText(t arrow.DataType) bool { return t.ID() == arrow.STRING || t.ID() == arrow.LARGE_STRING }
