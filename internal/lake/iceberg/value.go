@@ -29,7 +29,7 @@ type value struct {
 }
 
 // ofAvro returns a value of a manifest, with its own memory.
-func ofAvro(v *avro.Value) value {
+func ofAvro(v *avro.Value, typ string) value {
 	switch {
 	case v == nil || v.Kind == avro.Null:
 		return value{kind: 'n'}
@@ -39,8 +39,8 @@ func ofAvro(v *avro.Value) value {
 		return value{kind: 'f', float: v.Float}
 	}
 	b := v.Bytes
-	for v.Kind == avro.Fixed && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
-		b = b[1:] // decimals of a narrower type have fewer bytes
+	for strings.HasPrefix(typ, "decimal") && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+		b = b[1:] // those of a narrower type have fewer bytes
 	}
 	return value{kind: 'b', bytes: slices.Clone(b)}
 }
