@@ -116,7 +116,7 @@ func (v *value) text(typ string) (text string, ok bool) {
 	case "date":
 		return time.Unix(v.int*86400, 0).UTC().Format(time.DateOnly), inYears(v.int / 365)
 	case "time":
-		layout = "15:04:05.000000"
+		return time.UnixMicro(v.int).UTC().Format("15:04:05.000000"), v.int >= 0 && v.int < 86400e6
 	case "timestamp":
 		layout = "2006-01-02T15:04:05.000000"
 	case "timestamptz":
