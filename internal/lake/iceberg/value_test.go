@@ -337,7 +337,7 @@ func TestPartitionBounds(t *testing.T) {
 
 // Two values of a field of partitions are the same partition only if they are equal.
 func TestPartitionKeys(t *testing.T) {
-	values := []value{{kind: 'n'}, {kind: 'i'}, {kind: 'i', int: 1}, {kind: 'f'}, {kind: 'f', float: math.Copysign(0, -1)}, {kind: 'f', float: 1}, {kind: 'b'}, {kind: 'b', bytes: []byte("n")}, {kind: 'b', bytes: []byte("\x00n")}}
+	values := []value{{kind: 'n'}, {kind: 'i'}, {kind: 'i', int: 1}, {kind: 'f'}, {kind: 'f', float: math.Copysign(0, -1)}, {kind: 'f', float: 1}, {kind: 'b'}, {kind: 'x'}, {kind: 'x', bytes: []byte{0}}, {kind: 'x', bytes: []byte{0xff}}, {kind: 'x', bytes: []byte{0, 0xff}}, {kind: 'b', bytes: []byte("n")}, {kind: 'b', bytes: []byte("\x00n")}}
 	seen := map[string]bool{}
 	for i := range values {
 		for j := range values {
