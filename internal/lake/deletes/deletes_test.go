@@ -151,6 +151,7 @@ func TestVector(t *testing.T) {
 	n := int64(len(b))
 	s := teststore.NewMemory()
 	s.Put("v", append(frame(b, 4), 9, 9))
+	s.Put("bare", frame(b, 0))
 	s.Put("other", frame(append([]byte("magi"), b[4:]...), 4))
 	s.Put("tiny", []byte("abc"))
 	s.Put("bad", frame(b[:20], 4))
@@ -162,7 +163,9 @@ func TestVector(t *testing.T) {
 		{lake.Deleted{Inline: b, Count: 3}, "[1 5 1099511627776]"},
 		{lake.Deleted{Place: "v", Offset: 4, Size: n, Count: 2}, "v: corrupt: rows of a deletion vector: want 2, got 3"},
 		{lake.Deleted{Place: "v", Offset: 5, Size: n, Count: 3}, "bytes of a deletion vector: want "},
-		{lake.Deleted{Place: "v", Offset: 0, Size: n, Count: 3}, "a deletion vector of "},
+		{lake.Deleted{Place: "v", Offset: 0, Size: n, Count: 3}, "bytes of a deletion vector: want "},
+		{lake.Deleted{Place: "bare", Offset: 0, Size: n, Count: 3}, "[1 5 1099511627776]"}, // as old writers have it
+		{lake.Deleted{Place: "bare", Offset: 1, Size: n, Count: 3}, "a deletion vector of "},
 		{lake.Deleted{Place: "v", Offset: -1, Size: n, Count: 3}, "a deletion vector of "},
 		{lake.Deleted{Place: "v", Offset: 4, Size: n + 3, Count: 3}, "a deletion vector of "},
 		{lake.Deleted{Place: "v", Offset: 4, Size: 3, Count: 3}, "a deletion vector of 3 bytes at 4, in a file of "},

@@ -113,7 +113,7 @@ func readAll(t *testing.T, s *teststore.Memory, name lake.Name, kind byte) error
 		if f.Object.Size < 0 {
 			t.Errorf("%+v", f.Object)
 		}
-		if d := f.Deleted; d != nil && (d.Count < 0 || d.In == nil && (d.Place == "" || d.Offset < 4 || d.Size < 4)) {
+		if d := f.Deleted; d != nil && (d.Count < 0 || d.In == nil && (d.Place == "" || d.Offset < 0 || d.Size < 4)) {
 			t.Errorf("%+v", d)
 		}
 		for _, v := range f.Values {

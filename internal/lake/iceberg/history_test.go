@@ -268,20 +268,24 @@ func (h *history) want() map[string]string {
 }
 
 // read returns the rows as a program reads them.
-func (h *history) read(name, where string) map[string]string {
+func (h *history) read(name, where string) map[string]string { return rowsOf(h.t, name, where) }
+
+// rowsOf returns the rows of a table that satisfy a condition, by id.
+func rowsOf(t *testing.T, name, where string) map[string]string {
+	t.Helper()
 	all := map[string]string{}
-	files, err := partition.Open(h.t.Context(), []string{name}, partition.OpenOptions{Where: where})
+	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{Where: where})
 	if errors.Is(err, storage.ErrNoFiles) {
 		return all
 	} else if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(name, where, err)
 	}
 	defer partition.Close(files)
 	for _, f := range files {
 		for g := range f.NumGroups() {
-			for rec, err := range f.Read(h.t.Context(), g, nil) {
+			for rec, err := range f.Read(t.Context(), g, nil) {
 				if err != nil {
-					h.t.Fatal(err)
+					t.Fatal(name, where, err)
 				}
 				for i := range int(rec.NumRows()) {
 					id, text := "", ""
@@ -293,7 +297,7 @@ func (h *history) read(name, where string) map[string]string {
 						text += field.Name + "=" + v + " "
 					}
 					if all[id] != "" {
-						h.t.Errorf("row %s is there twice", id)
+						t.Errorf("row %s is there twice", id)
 					}
 					all[id] = text
 				}

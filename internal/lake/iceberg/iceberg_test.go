@@ -219,6 +219,16 @@ func TestOldMetadata(t *testing.T) {
 	})
 	d.Commit(d.Add("a.parquet", "A", nil, 3))
 	check(t, d.Name(), "7000000001: a.parquet day=1970-01-04\n")
+	b, err := os.ReadFile(filepath.Join(d.Dir, "metadata/v1.metadata.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := ""
+	for i, want := range []string{"7000000001: a.parquet day=1970-01-04\n", "unsupported: a snapshot without a list of manifests, of a table with several partition specifications (let "} {
+		specs += []string{"", ","}[i] + fmt.Sprintf(`{"spec-id":%d,"fields":[{"source-id":4,"field-id":1000,"transform":"identity"}]}`, i)
+		d.Put("metadata/v1.metadata.json", strings.Replace(string(b), `"partition-spec":`, `"partition-specs":[`+specs+`],"partition-spec":`, 1))
+		check(t, d.Name(), want)
+	}
 }
 
 // A directory has a hint, which may be older than the table, or name a file.
@@ -302,6 +312,39 @@ func TestMoved(t *testing.T) {
 	}
 	rename(t, &laketest.Iceberg{Table: laketest.Table{Dir: to}}, "metadata/v1.metadata.json", "v1.metadata.json")
 	check(t, "iceberg:"+to+"/v1.metadata.json", "7000000001: data/a.parquet without [2]\n")
+}
+
+// A table that was made at a URL and copied is found beside its metadata, in whatever place.
+func TestCopied(t *testing.T) {
+	for _, location := range []string{"hdfs://h:8020/w/t", "hdfs:///w/t", "s3://b/t", "s3a://b/t", "gs://b/t", "abfss://c@a.dfs.core.windows.net/t", "s3://b", "https://h/t", "/w//t", "file:/w/t"} {
+		d := laketest.NewIceberg(t, 3, schema)
+		d.Location = location
+		d.Commit(d.Add("data/k=%20 é/a.parquet", "A", []int64{2}))
+		const files = "data/k=%20 é/a.parquet without [2]"
+		check(t, d.Name(), "7000000001: "+files+"\n")
+		check(t, d.Name()+"/metadata/v1.metadata.json", "7000000001: "+files+"\n")
+		s := stored(t, d)
+		d.Location = "s3://other/dir"
+		if s = stored(t, d); !strings.HasPrefix(location, "s3") { // as in a store
+			checkIn(t, s, "iceberg:s3://other/dir", "7000000001: "+files+"\n")
+		}
+		// Files that are not below the directory are not looked for in the copy.
+		d.Location = location
+		onEntry(d, "b.parquet", func(_, file map[string]any) { file["file_path"] = location + "2/b.parquet" })
+		d.Commit(d.Add("b.parquet", "B", nil))
+		if want := `a file of a table in another place: "` + location + `2/b.parquet"`; strings.Contains(location, "://") {
+			check(t, d.Name(), want)
+		}
+		// If only the metadata was copied, the list is where it was.
+		if err := os.Remove(filepath.Join(d.Dir, "metadata/snap-1.avro")); err != nil {
+			t.Fatal(err)
+		}
+		if want := "/metadata/snap-1.avro: unsupported: "; strings.Contains(location, "://") {
+			check(t, d.Name()+"@snapshot=7000000001", want)
+		} else {
+			check(t, d.Name()+"@snapshot=7000000001", "/metadata/snap-1.avro: no such file")
+		}
+	}
 }
 
 // Paths are those of files, whatever their characters; the directory may be spelled in other ways.

@@ -313,7 +313,7 @@ func (t *Table) entry(m *manifest, of *avro.Record) (*entry, error) {
 		if of == nil && f.Transform != "void" {
 			return nil, faults.Corrupt(fault.At{}, "a manifest, with a file without the value of partition field %d", f.ID)
 		}
-		e.values = append(e.values, ofAvro(of, f.typ))
+		e.values = append(e.values, ofAvro(of))
 	}
 	return e, nil
 }

@@ -54,7 +54,12 @@ func TestManifests(t *testing.T) {
 	}{
 		"no path":         {"list", "manifest_path", "", "snap-1.avro: corrupt: a list of manifests, one of which has no path (get"},
 		"missing":         {"list", "manifest_path", "DIR/none.avro", "DIR/none.avro: no such file"},
-		"cut":             {"list", "manifest_length", int64(5), ".avro: corrupt: bytes of a manifest: want 5, got "},
+		"length":          {"list", "manifest_length", int64(5), whole},
+		"fewer":           {"list", "added_files_count", 0, ".avro: corrupt: files of a manifest: want 0, got 1 ("},
+		"more":            {"list", "added_files_count", 2, ".avro: corrupt: files of a manifest: want 2, got 1 ("},
+		"more that exist": {"list", "existing_files_count", 1, ".avro: corrupt: files of a manifest: want 2, got 1 ("},
+		"added or not":    {"list", "existing_files_count", nil, whole},
+		"removed before":  {"list", "deleted_files_count", 7, whole},
 		"spec":            {"list", "partition_spec_id", 1, "snap-1.avro: corrupt: files divided by the specification 1, which the table lacks"},
 		"content":         {"list", "content", 2, "snap-1.avro: unsupported: a manifest of content 2"},
 		"deletes":         {"list", "content", 1, "a file of content 0 that the list of manifests contradicts"},
@@ -67,7 +72,7 @@ func TestManifests(t *testing.T) {
 		"status":          {"entry", "status", 3, "a manifest, with an entry of status 3"},
 		"no status":       {"entry", "status", -1, "a manifest, with an entry of status -1"},
 		"existing":        {"entry", "status", 0, "a manifest, with an old file without its sequence number"},
-		"removed":         {"entry", "status", 2, "7000000001: \n"},
+		"removed":         {"entry", "status", 2, ".avro: corrupt: files of a manifest: want 1, got 0 ("},
 		"empty path":      {"file", "file_path", "", `a manifest, with a file of path "", 1 rows and 1 bytes`},
 		"rows":            {"file", "record_count", -1, `/a.parquet", -1 rows and 1 bytes`},
 		"size":            {"file", "file_size_in_bytes", -1, `/a.parquet", 1 rows and -1 bytes`},
@@ -130,6 +135,9 @@ func TestMetadata(t *testing.T) {
 		"text":            {"current-snapshot-id", "1", "want an integer of 64 bits, got string"},
 		"schema":          {"current-schema-id", 7, "corrupt: the metadata of an Iceberg table without its schema 7"},
 		"no schemas":      {"schemas", nil, "without its schema 0"},
+		"no specs":        {"partition-specs", nil, "v1.metadata.json: corrupt: the metadata of an Iceberg table without partition-specs"},
+		"empty specs":     {"partition-specs", []any{}, "v1.metadata.json: corrupt: the metadata of an Iceberg table without partition-specs"},
+		"old spec":        {"partition-spec", []any{}, whole},
 		"other schemas":   {"schemas", []any{huge}, whole[:0]},
 		"snapshots":       {"snapshots", nil, "the snapshot: want one that the table has, got 7000000001"},
 		"properties":      {"properties", map[string]any{"x": nil}, whole},
@@ -193,10 +201,15 @@ func TestCutList(t *testing.T) {
 	if err != nil || len(manifests) != 1 {
 		t.Fatal(manifests, err)
 	}
-	if err := os.Truncate(manifests[0], 600); err != nil {
+	if b, err = os.ReadFile(manifests[0]); err != nil {
 		t.Fatal(err)
 	}
-	check(t, d.Name(), "bytes of a manifest: want ")
+	name := "metadata/" + filepath.Base(manifests[0])
+	end = strings.Index(string(b), "0123456789abcdef") + 16
+	d.Put(name, string(b[:end]))
+	check(t, d.Name(), name+": corrupt: files of a manifest: want 1, got 0")
+	d.Put(name, string(b[:len(b)-1]))
+	check(t, d.Name(), name+": corrupt: Avro block ")
 	if err := os.Remove(manifests[0]); err != nil {
 		t.Fatal(err)
 	}

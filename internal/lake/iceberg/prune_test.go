@@ -1,14 +1,33 @@
 package iceberg_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
+
+// asked returns the bounds for which it is asked whether they hold: first those of manifests.
+func asked(t *testing.T, d *laketest.Iceberg, shown func([]lake.Bound) string) (all []string) {
+	t.Helper()
+	var mu sync.Mutex
+	if _, err := described(t.Context(), storage.Local(), d.Name(), func(bounds []lake.Bound) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, shown(bounds))
+		return true
+	}, false); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
 // Manifests are left out by what the list says of their partitions, and their files are counted.
 func TestSkipped(t *testing.T) {
@@ -32,24 +51,19 @@ func TestSkipped(t *testing.T) {
 			for i, v := range c.values {
 				d.Commit(d.Add(fmt.Sprint(i, ".parquet"), "A", nil, v))
 			}
-			var got []string
-			all := func(bounds []lake.Bound) bool {
-				text := ""
+			got := asked(t, d, func(bounds []lake.Bound) (text string) {
 				for _, b := range bounds {
 					text += fmt.Sprint("[", b.Column, " ", b.Least, " ", b.Most, " ", b.NoNulls, "]")
 				}
-				got = append(got, text)
-				return true
-			}
-			if _, err := described(t.Context(), storage.Local(), d.Name(), all, false); err != nil {
-				t.Fatal(err)
-			}
-			text := ""
-			for i, s := range got {
-				text += map[bool]string{true: " "}[i > 0] + s
-			}
-			if text != c.want {
+				return text
+			})
+			if text := strings.Join(got[:4], " "); text != c.want {
 				t.Errorf("got  %s\nwant %s", text, c.want)
+			}
+			// Manifests of one partition have its bounds; they are read in any order.
+			want := slices.Sorted(slices.Values(got[:4]))
+			if partitions := slices.Sorted(slices.Values(got[4:])); !slices.Equal(partitions, want) {
+				t.Errorf("got  %q\nwant %q", partitions, want)
 			}
 		})
 	}
@@ -66,36 +80,62 @@ func TestSkipped(t *testing.T) {
 	}{
 		{only("0", "1", "2", "3"), "7000000004: 0.parquet id=0 without [1]; 0b.parquet id=0; 1.parquet id=1 without [1]; 1b.parquet id=1; 2.parquet id=2 without [1]; 2b.parquet id=2; 3.parquet id=3 without [1]; 3b.parquet id=3"},
 		{only("2"), "7000000004: 2.parquet id=2 without [1]; 2b.parquet id=2 (6 skipped)"},
-		{only(), "7000000004: 0.parquet id=0; 0b.parquet id=0 (6 skipped)"}, // one is read for the columns of its files
+		{only(), "7000000004: 0.parquet id=0 (7 skipped)"}, // one is read for its columns
 	} {
 		got, err := described(t.Context(), storage.Local(), d.Name(), c.holds, false)
 		if err != nil || got != c.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
 		}
 	}
-	// Manifests of which it is not known how many files they have are read, and so is the first with files.
+	// Manifests of which it is not known how many files they have are read, also if none is wanted.
 	d.Edit = func(what string, of map[string]any) {
-		if what == "list" && of["content"] == 0 {
-			switch {
-			case of["sequence_number"] == int64(2):
-				of["existing_files_count"] = nil
-			case of["sequence_number"] == int64(1):
-				of["added_files_count"] = 0
-			}
+		if what == "list" && of["content"] == 0 && of["sequence_number"] == int64(2) {
+			of["existing_files_count"] = nil
 		}
 	}
 	d.Commit()
-	if got, err := described(t.Context(), storage.Local(), d.Name(), only("3"), false); err != nil || got != "7000000005: 1.parquet id=1; 1b.parquet id=1; 3.parquet id=3 without [1]; 3b.parquet id=3 (2 skipped)" {
-		t.Errorf("%s, %v", got, err)
-	}
-	d.Edit = func(what string, of map[string]any) {
-		if what == "list" && of["sequence_number"] == int64(1) {
-			of["added_files_count"] = 0
+	for which, want := range map[string]string{"3": "7000000005: 3.parquet id=3 without [1]; 3b.parquet id=3 (6 skipped)", "": "7000000005: 1.parquet id=1 (7 skipped)"} {
+		if got, err := described(t.Context(), storage.Local(), d.Name(), only(which), false); err != nil || got != want {
+			t.Errorf("got  %s, %v\nwant %s", got, err, want)
 		}
 	}
-	d.Commit()
-	if got, err := described(t.Context(), storage.Local(), d.Name(), only(), false); err != nil || got != "7000000006: 1.parquet id=1; 1b.parquet id=1 (4 skipped)" {
+	// The first manifest may have no files.
+	d.Edit = nil
+	d.Commit(laketest.Remove(d.Again("0.parquet", 1, nil)), laketest.Remove(d.Again("0b.parquet", 1, nil)))
+	if got, err := described(t.Context(), storage.Local(), d.Name(), only(), false); err != nil || got != "7000000006: 1.parquet id=1 (5 skipped)" {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// Of the files in a manifest, those of partitions that cannot satisfy a condition are counted, whatever
+// is wrong with them. It is asked once for each partition.
+func TestPartitionsOfManifest(t *testing.T) {
+	d := laketest.NewIceberg(t, 2, schema, "id", "day")
+	var files []any
+	for i := range 6 {
+		files = append(files, d.Add(fmt.Sprint(i, map[bool]string{true: "x"}[i > 3], ".parquet"), "A", []int64{int64(i)}, i/2, nil))
+	}
+	d.Commit(files...)
+	got := asked(t, d, func(b []lake.Bound) string { return fmt.Sprint(b) })
+	of := "[{0 0 2 true false} {3   false false}]" // of the manifest of data, and of that of deletes
+	want := []string{of, of, "[{0 0 0 true false} {3   false true}]", "[{0 1 1 true false} {3   false true}]", "[{0 2 2 true false} {3   false true}]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	onEntry(d, "x.parquet", func(_, file map[string]any) { file["file_format"] = "orc" })
+	d.Commit(laketest.Remove(d.Again("3.parquet", 1, nil))) // and writes the manifest again
+	for _, c := range []struct{ id, want string }{
+		{"0", "7000000002: 0.parquet id=0 day=NULL without [0]; 1.parquet id=0 day=NULL without [1] (3 skipped)"},
+		{"1", "7000000002: 2.parquet id=1 day=NULL without [2] (4 skipped)"},
+		{"7", "7000000002: 0.parquet id=0 day=NULL without [0] (4 skipped)"},
+	} {
+		holds := func(b []lake.Bound) bool { return b[0].Least != b[0].Most || b[0].Least == c.id }
+		if got, err := described(t.Context(), storage.Local(), d.Name(), holds, false); err != nil || got != c.want {
+			t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
+		}
+	}
+	if _, err := described(t.Context(), storage.Local(), d.Name(), nil, false); !errors.Is(err, fault.ErrUnsupported) {
+		t.Error(err)
 	}
 }
 
@@ -120,9 +160,8 @@ func TestOddSummaries(t *testing.T) {
 			}
 		}
 		d.Commit(d.Add("a.parquet", "A", nil, 1))
-		seen := ""
-		if _, err := described(t.Context(), storage.Local(), d.Name(), func(b []lake.Bound) bool { seen = fmt.Sprint(b); return true }, false); err != nil || seen != c.want {
-			t.Errorf("%v: %s, %v, want %s", c.list, seen, err, c.want)
+		if seen := asked(t, d, func(b []lake.Bound) string { return fmt.Sprint(b) }); len(seen) != 2 || seen[0] != c.want || seen[1] != "[{0 1 1 true false}]" {
+			t.Errorf("%v: %q, want %s", c.list, seen, c.want)
 		}
 	}
 }
@@ -131,8 +170,8 @@ func TestOddSummaries(t *testing.T) {
 func TestTwoFields(t *testing.T) {
 	d := laketest.NewIceberg(t, 2, schema, "bucket[8](id)", "truncate[10](id)", "day")
 	d.Commit(d.Add("a.parquet", "A", nil, 3, 10, nil))
-	seen := ""
-	if _, err := described(t.Context(), storage.Local(), d.Name(), func(b []lake.Bound) bool { seen = fmt.Sprint(b); return true }, false); err != nil || seen != "[{0 10 19 true false} {3   false false}]" {
-		t.Errorf("%s, %v", seen, err)
+	want := []string{"[{0 10 19 true false} {3   false false}]", "[{0 10 19 true false} {3   false true}]"}
+	if seen := asked(t, d, func(b []lake.Bound) string { return fmt.Sprint(b) }); !slices.Equal(seen, want) {
+		t.Errorf("%q", seen)
 	}
 }

@@ -22,14 +22,14 @@ import (
 // value is a value of a partition or a bound, in one of three forms: integers are those of dates, times and
 // numbers; bytes those of strings, decimals and the rest.
 type value struct {
-	kind  byte // n: NULL; i, f, b
+	kind  byte // n: NULL; i, f, b; x: bytes of a fixed size
 	int   int64
 	float float64
 	bytes []byte
 }
 
 // ofAvro returns a value of a manifest, with its own memory.
-func ofAvro(v *avro.Value, typ string) value {
+func ofAvro(v *avro.Value) value {
 	switch {
 	case v == nil || v.Kind == avro.Null:
 		return value{kind: 'n'}
@@ -37,12 +37,10 @@ func ofAvro(v *avro.Value, typ string) value {
 		return value{kind: 'i', int: v.Int}
 	case v.Kind == avro.Float || v.Kind == avro.Double:
 		return value{kind: 'f', float: v.Float}
+	case v.Kind == avro.Fixed:
+		return value{kind: 'x', bytes: slices.Clone(v.Bytes)}
 	}
-	b := v.Bytes
-	for strings.HasPrefix(typ, "decimal") && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
-		b = b[1:] // those of a narrower type have fewer bytes
-	}
-	return value{kind: 'b', bytes: slices.Clone(b)}
+	return value{kind: 'b', bytes: slices.Clone(v.Bytes)}
 }
 
 // ofBytes returns a bound, which has the type that the column had when it was written: an int may be one
@@ -72,13 +70,18 @@ func ofBytes(typ string, b []byte) (v value, ok bool) {
 // key tells values of a field of partitions apart. Files that were written before a column got a wider
 // type have values of the narrower one.
 func (v *value) key() string {
-	switch v.kind {
+	switch b := v.bytes; v.kind {
 	case 'i':
 		return "i" + strconv.FormatInt(v.int, 10)
 	case 'f':
 		return "f" + strconv.FormatUint(math.Float64bits(v.float), 16)
 	case 'b':
-		return "b" + hex.EncodeToString(v.bytes)
+		return "b" + hex.EncodeToString(b)
+	case 'x':
+		for len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+			b = b[1:] // decimals of a narrower type have fewer bytes
+		}
+		return "x" + hex.EncodeToString(b)
 	}
 	return "n"
 }
@@ -94,7 +97,7 @@ func (v *value) text(typ string) (text string, ok bool) {
 			text += ".0"
 		}
 		return text, typ == "float" || typ == "double"
-	case 'b':
+	case 'b', 'x':
 		switch {
 		case typ == "string":
 			return string(v.bytes), utf8.Valid(v.bytes)
@@ -116,7 +119,7 @@ func (v *value) text(typ string) (text string, ok bool) {
 	case "date":
 		return time.Unix(v.int*86400, 0).UTC().Format(time.DateOnly), inYears(v.int / 365)
 	case "time":
-		layout = "15:04:05.000000"
+		return time.UnixMicro(v.int).UTC().Format("15:04:05.000000"), v.int >= 0 && v.int < 86400e6
 	case "timestamp":
 		layout = "2006-01-02T15:04:05.000000"
 	case "timestamptz":

@@ -231,7 +231,9 @@ func TestBounds(t *testing.T) {
 		{"timestamptz", one("timestamp", -1), one("timestamp", 0), "1969-12-31 23:59:59.999999Z 1970-01-01 00:00:00Z"},
 		{"timestamp", one("timestamp", int64(math.MinInt64)), one("timestamp", 0), ""},
 		{"timestamp_ns", one("timestamp", 1), one("timestamp", 1), ""},
-		{"time", one("timestamp", 1), one("timestamp", 1), ""},
+		{"time", one("timestamp", 1), one("timestamp", 86399999999), "00:00:00.000001 23:59:59.999999"},
+		{"time", one("timestamp", 5), one("timestamp", 86400000000), ""},
+		{"time", one("timestamp", -1), one("timestamp", 5), ""},
 		{"string", []byte("a b"), []byte("a c"), `"a b" "a c"`},
 		{"string", []byte{}, []byte("NULL"), `"" "NULL"`},
 		{"string", []byte("é"), []byte{0xc3, 0xaa}, `"é" "ê"`},
@@ -307,7 +309,7 @@ func TestPartitionBounds(t *testing.T) {
 		{"long", "other", i(1), "none"},
 	} {
 		table := columnOf(t, c.typ)
-		e := &entry{rows: 5, spec: &spec{Fields: []specField{{Source: 1, ID: 1000, Transform: c.transform}}}, values: []value{c.v}}
+		e := &entry{rows: 5, spec: &spec{Fields: []specField{{Source: 1, ID: 1000, Transform: c.transform, typ: types[c.typ]}}}, values: []value{c.v}}
 		got := "none"
 		if all := table.bounds(e); len(all) == 1 {
 			got = fmt.Sprint(all[0].Least, " ", all[0].Most, " ", all[0].NoNulls, " ", all[0].AllNulls)
@@ -318,7 +320,7 @@ func TestPartitionBounds(t *testing.T) {
 	}
 	// Statistics come first; a partition says what they do not.
 	table := columnOf(t, "long")
-	by := &spec{Fields: []specField{{Source: 1, ID: 1000, Transform: "truncate[10]"}, {Source: 1, ID: 1001, Transform: "bucket[2]"}}}
+	by := &spec{Fields: []specField{{Source: 1, ID: 1000, Transform: "truncate[10]", typ: "int64"}, {Source: 1, ID: 1001, Transform: "bucket[2]", typ: "int64"}}}
 	e := &entry{rows: 5, spec: by, values: []value{i(10), i(1)}, ranges: []valueRange{{id: 1, nulls: 0, least: laketest.SingleValue("long", 12), most: laketest.SingleValue("long", 13)}, {id: 9}}}
 	if got := fmt.Sprint(table.bounds(e)); got != "[{0 12 13 true false}]" {
 		t.Error(got)
@@ -335,7 +337,7 @@ func TestPartitionBounds(t *testing.T) {
 
 // Two values of a field of partitions are the same partition only if they are equal.
 func TestPartitionKeys(t *testing.T) {
-	values := []value{{kind: 'n'}, {kind: 'i'}, {kind: 'i', int: 1}, {kind: 'f'}, {kind: 'f', float: math.Copysign(0, -1)}, {kind: 'f', float: 1}, {kind: 'b'}, {kind: 'b', bytes: []byte("n")}, {kind: 'b', bytes: []byte("\x00n")}}
+	values := []value{{kind: 'n'}, {kind: 'i'}, {kind: 'i', int: 1}, {kind: 'f'}, {kind: 'f', float: math.Copysign(0, -1)}, {kind: 'f', float: 1}, {kind: 'b'}, {kind: 'x'}, {kind: 'x', bytes: []byte{0}}, {kind: 'x', bytes: []byte{0xff}}, {kind: 'x', bytes: []byte{0, 0xff}}, {kind: 'b', bytes: []byte("n")}, {kind: 'b', bytes: []byte("\x00n")}}
 	seen := map[string]bool{}
 	for i := range values {
 		for j := range values {

@@ -177,9 +177,9 @@ func (d *Iceberg) summaries(m *manifest) []any {
 				s["contains_null"] = true
 			case least == nil:
 				least, most = v, v
-			case compareValues(v, least) < 0:
+			case compareValues(typ, v, least) < 0:
 				least = v
-			case compareValues(v, most) > 0:
+			case compareValues(typ, v, most) > 0:
 				most = v
 			}
 		}
@@ -191,7 +191,7 @@ func (d *Iceberg) summaries(m *manifest) []any {
 	return all
 }
 
-func compareValues(a, b any) int {
+func compareValues(typ string, a, b any) int {
 	switch a := a.(type) {
 	case int:
 		return cmp.Compare(a, b.(int))
@@ -201,6 +201,13 @@ func compareValues(a, b any) int {
 		return cmp.Compare(a, b.(float64))
 	case string:
 		return cmp.Compare(a, b.(string))
+	case []byte:
+		if b := b.([]byte); strings.HasPrefix(typ, "decimal") {
+			return cmp.Or(cmp.Compare(int8(a[0]), int8(b[0])), bytes.Compare(a, b))
+		}
+		return bytes.Compare(a, b.([]byte))
+	case bool:
+		return bytes.Compare(SingleValue(typ, a), SingleValue(typ, b))
 	}
 	return 0
 }
@@ -211,6 +218,10 @@ func SingleValue(typ string, v any) []byte {
 	switch v := v.(type) {
 	case string:
 		return []byte(v)
+	case []byte:
+		return v
+	case bool:
+		return []byte{map[bool]byte{true: 1}[v]}
 	case float64:
 		if typ == "float" {
 			return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v)))
