@@ -1,5 +1,6 @@
 """Iceberg tables of a REST catalog, SeaweedFS, which grants credentials: their rows as pyiceberg reads them."""
 
+import concurrent.futures
 import contextlib
 import datetime
 import pathlib
@@ -91,6 +92,7 @@ def snapshots(t, tables):
     later = some(40, 60).rename_columns(["id", "country", "at", "amount", "page", "n"]).append_column("more", pa.array(range(20), pa.int64()))
     made.table.append(later.cast(made.table.schema().as_arrow()))
     made.table.delete("id >= 10 and id < 14")
+    tables.use(catalog.environment(tables.at) | {"BLOOMJOIN_REST_URI": tables.at})  # for lists
     every(
         tables,
         "newest",
@@ -135,7 +137,7 @@ def together(t, tables):
         names = [tables.name(n, r.catalog) for n in ("web.log", "web.log2")]
         got = tables.rows(names[:1], "id", "semi", names[1])
         t.equal("semi", plain(got), sorted(repr(ordered(row)) for row in rows if row["id"] in keys))
-        t.equal("one grant for each", len(r.sessions), 4)  # the catalog grants the same twice in an answer
+        t.equal("one grant for each", len(r.sessions), 2)
     out = tables.out("pairs.parquet")
     t.run("join", "--ids", ids.name, "--on", "id", "--type", "inner", "--columns", "id", "-o", out, log.name)
     t.equal("inner", sorted(read(out)["id"].to_pylist()), sorted(keys & {row["id"] for row in rows}))
@@ -152,7 +154,7 @@ def lists(t, tables):
     want, args = made.rows(), ("--ids", tables.nobody("id"), "--on", "id", "--type", "left", "--files-from", listed)
     with relay.Relay(tables.at, tables.store, valid=3600, tells=3600) as r:
         settings = catalog.environment(tables.at)
-        t.run("inputs", "-o", listed, tables.name("web.lists", r.catalog))
+        t.run("inputs", "--index", "id", "-o", listed, tables.name("web.lists", r.catalog))
         made.table.append(some(40, 50))
         for label, own in (("no address", {}), ("another address", {"BLOOMJOIN_REST_URI": tables.at})):
             tables.use(settings | own)
@@ -215,7 +217,7 @@ def refusals(t, tables):
     ways = ("BLOOMJOIN_REST_TOKEN", "BLOOMJOIN_REST_CREDENTIAL", "BLOOMJOIN_REST_SIGV4")
     no(t, tables, "an unknown table", tables.name("web.none"), "web.none", "no table", "BLOOMJOIN_REST_WAREHOUSE")
     no(t, tables, "an unknown namespace", tables.name("none.refused"), "none.refused", "BLOOMJOIN_REST_WAREHOUSE")
-    no(t, tables, "an unknown warehouse", name, "none", environment=own | {"BLOOMJOIN_REST_WAREHOUSE": "s3://none"})
+    no(t, tables, "an unknown warehouse", name, "BLOOMJOIN_REST_WAREHOUSE", environment=own | {"BLOOMJOIN_REST_WAREHOUSE": "s3://none"})
     no(t, tables, "no settings", name, *ways, environment=place)
     no(t, tables, "a wrong token", name, tables.at, environment=place | {"BLOOMJOIN_REST_TOKEN": "wrong-token"})
     no(t, tables, "a wrong secret", name, tables.at, environment=place | {"BLOOMJOIN_REST_CREDENTIAL": f"{catalog.KEY}:wrong-secret"})
@@ -225,7 +227,7 @@ def refusals(t, tables):
     no(t, tables, "two settings", name, "BLOOMJOIN_REST_TOKEN and BLOOMJOIN_REST_CREDENTIAL", environment=own | {"BLOOMJOIN_REST_TOKEN": "wrong-token"})
     no(t, tables, "a secret in the address", f"rest:http://{catalog.KEY}:wrong-secret@{tables.at[7:]}#web.refused", "password")
     no(t, tables, "no namespace", tables.name("refused"), "NAMESPACE.TABLE")
-    no(t, tables, "no table", f"rest:{tables.at}", "rest:URL#NAMESPACE.TABLE", code=64)
+    no(t, tables, "no table", f"rest:{tables.at}", "rest:URL#NAMESPACE.TABLE")
     no(t, tables, "another server", tables.name("web.refused", tables.store), tables.store)
     out = tables.out("closed.parquet")
     with relay.Relay(tables.at, tables.store) as r:
@@ -239,55 +241,77 @@ def refusals(t, tables):
 SLOW = ("--type", "left", "--threads", "1", "--store-option", "requests=1", "--store-option", "retries=2")
 
 
-def slow(t, tables, r, out, want=0):
+def slow(t, tables, r, out):
     """Reads a table of several files, one after the other."""
-    return t.run("join", "--ids", tables.nobody("id"), "--on", "id", *SLOW, "--verbose", "--json", "--force", "-o", out, tables.name("web.slow", r.catalog), want=want)
+    args = ("--ids", tables.nobody("id"), "--on", "id", *SLOW, "--verbose", "--json", "-o", out, tables.name("web.slow", r.catalog))
+    return t.run("join", *args, opens=False)
 
 
 def endings(t, tables):
     """Scans that take longer than tokens are valid. These are accepted for some time after they are said to end."""
-    data = [some(10 * n, 10 * n + 10) for n in range(10)]
     made = tables.table("web.slow")
     with made.table.transaction() as transaction:
-        for rows in data:
-            transaction.append(rows)
-    want, out = plain(made.rows()), tables.out("slow.parquet")
-    for label, what, lists in (("credentials with the table", "table", False), ("credentials alone", "credentials", True)):
-        with relay.Relay(tables.at, tables.store, valid=3.5, tells=2, pause=0.5, lists=lists) as r:
-            began = time.monotonic()
-            p = slow(t, tables, r, out)
-            t.equal(f"{label}: rows", plain(read(out)), want)
-            t.ok(f"{label}: asked for again", r.count(what) >= (2 if lists else 3), f"{time.monotonic() - began:.1f} s, {r.log}")
-            t.ok(f"{label}: with fresh tokens", r.count("token") >= 3, str(r.log))
-            t.equal(f"{label}: none was refused", [e for e in r.log if e[1] in (401, 403)], [])
-            t.equal(f"{label}: no secrets", secret_in(r, p.out, p.err, out.read_bytes()), [])
-    with relay.Relay(tables.at, tables.store, valid=2, tells=None, pause=0.3) as r:
+        for n in range(8):
+            transaction.append(some(10 * n, 10 * n + 10))
+    want = plain(made.rows())
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for task in [pool.submit(case, t, tables, want) for case in (renewed, renewed_alone, unannounced, busy)]:
+            task.result()
+
+
+def renewed(t, tables, want, label="credentials with the table", what="table", least=3, lists=False):
+    out = tables.out(f"slow {what}.parquet")
+    with relay.Relay(tables.at, tables.store, valid=4, tells=2, pause=0.6, lists=lists) as r:
+        p = slow(t, tables, r, out)
+    t.equal(f"{label}: rows", plain(read(out)), want)
+    t.ok(f"{label}: asked for again, twice", r.count(what) >= least, str(r.log))
+    t.ok(f"{label}: with fresh tokens", r.count("token") >= 3, str(r.log))
+    t.equal(f"{label}: none was refused", [e for e in r.log if e[1] in (401, 403)], [])
+    t.equal(f"{label}: no secrets", secret_in(r, p.out, p.err, out.read_bytes()), [])
+
+
+def renewed_alone(t, tables, want):
+    renewed(t, tables, want, "credentials alone", "credentials", 2, True)
+
+
+def unannounced(t, tables, want):
+    out, label = tables.out("slow unannounced.parquet"), "an end that is not announced"
+    with relay.Relay(tables.at, tables.store, valid=2.5, tells=None, pause=0.45) as r:
         slow(t, tables, r, out)
-        t.equal("an end that is not announced: rows", plain(read(out)), want)
-        t.ok("an end that is not announced: refused", r.count("data", 403) and r.count("table", 401), str(r.log))
-        t.ok("an end that is not announced: asked for again", r.count("table") == 2 and r.count("token") == 2, str(r.log))
-    with relay.Relay(tables.at, tables.store, valid=3.5, tells=2, pause=0.4) as r:
+    t.equal(f"{label}: rows", plain(read(out)), want)
+    t.ok(f"{label}: refused", r.count("data", 403) and r.count("table", 401), str(r.log))
+    t.ok(f"{label}: asked for again", r.count("table") == 2 and r.count("token") == 2, str(r.log))
+
+
+def busy(t, tables, want):
+    out = tables.out("slow busy.parquet")
+    with relay.Relay(tables.at, tables.store, valid=4, tells=2, pause=0.5) as r:
         r.busy = 2
         slow(t, tables, r, out)
-        t.equal("a catalog that is busy: rows", plain(read(out)), want)
-        t.equal("a catalog that is busy: asked again", r.count("table", 503), 2)
+    t.equal("a catalog that is busy: rows", plain(read(out)), want)
+    t.equal("a catalog that is busy: asked again", r.count("table", 503), 2)
 
 
 def dying(t, tables):
     """The catalog ends while a table is read: nothing is published, and the next run has all."""
-    data = [some(10 * n, 10 * n + 10) for n in range(6)]
-    made = tables.table("web.dying", *data)
-    for label, target in (("a file", tables.out("dying.parquet")), ("a directory", tables.out("dying"))):
-        args = ("join", "--ids", tables.nobody("id"), "--on", "id", *SLOW, "-o", target if target.suffix else f"{target}/")
-        with relay.Relay(tables.at, tables.store, valid=1, tells=1, pause=0.4) as r:
-            r.dies = 1
-            p = t.run(*args, tables.name("web.dying", r.catalog), want=75)
-        t.ok(f"{label}: the error names the catalog", r.catalog in p.text and "web.dying" in p.text, str(p))
-        t.ok(f"{label}: data was read", r.count("data") > 1, str(r.log))
-        t.ok(f"{label}: nothing is published", not target.is_file() and not (target / "_SUCCESS").exists())
-        t.equal(f"{label}: no secrets", secret_in(r, p.out, p.err), [])
-    t.run(*args, made.name)
-    delta.directory(tables, "a directory: the next run", target, made.rows())
+    made, one, out = tables.table("web.dying", *(some(10 * n, 10 * n + 10) for n in range(6))), tables.out("dying.parquet"), tables.out("dying")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for task in [pool.submit(dies, t, tables, *case) for case in (("a file", one, one), ("a directory", out, f"{out}/"))]:
+            task.result()
+    t.run("join", "--ids", tables.nobody("id"), "--on", "id", *SLOW, "-o", f"{out}/", made.name)
+    delta.directory(tables, "a directory: the next run", out, made.rows())
+
+
+def dies(t, tables, label, path, target):
+    with relay.Relay(tables.at, tables.store, valid=1, tells=1, pause=0.4) as r:
+        r.dies = 1
+        began = time.monotonic()
+        p = t.run("join", "--ids", tables.nobody("id"), "--on", "id", *SLOW, "-o", target, tables.name("web.dying", r.catalog), want=75)
+    t.ok(f"{label}: the error names the catalog", r.catalog in p.text, str(p))
+    t.ok(f"{label}: data was read", r.count("data") > 1, str(r.log))
+    t.ok(f"{label}: it is not asked for long", time.monotonic() - began < 20, str(p))
+    t.ok(f"{label}: nothing is published", not path.is_file() and not (path / "_SUCCESS").exists())
+    t.equal(f"{label}: no secrets", secret_in(r, p.out, p.err), [])
 
 
 MADE = {
