@@ -106,11 +106,11 @@ func (c *credentials) now(ctx context.Context) (Credentials, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if began.Before(c.ended) { // a catalog that does not answer is waited for once
-		return Credentials{}, time.Time{}, c.failed
-	}
 	if c.there && (c.renew.IsZero() || now.Before(c.renew)) {
 		return c.last, c.renew, nil
+	}
+	if began.Before(c.ended) { // all that waited for one attempt share its error
+		return Credentials{}, time.Time{}, c.failed
 	}
 	fresh, err := c.ask(ctx, c.bucket)
 	if err == nil {
