@@ -276,7 +276,7 @@ def renewed_alone(t, tables, want):
 
 def unannounced(t, tables, want):
     out, label = tables.out("slow unannounced.parquet"), "an end that is not announced"
-    with relay.Relay(tables.at, tables.store, valid=2.5, tells=None, pause=0.45) as r:
+    with relay.Relay(tables.at, tables.store, valid=2.5, tells=None, pause=0.6) as r:
         slow(t, tables, r, out)
     t.equal(f"{label}: rows", plain(read(out)), want)
     t.ok(f"{label}: refused", r.count("data", 403) and r.count("table", 401), str(r.log))
@@ -303,7 +303,7 @@ def dying(t, tables):
 
 
 def dies(t, tables, label, path, target):
-    with relay.Relay(tables.at, tables.store, valid=1, tells=1, pause=0.4) as r:
+    with relay.Relay(tables.at, tables.store, valid=2, tells=2, pause=0.6) as r:
         r.dies = 1
         began = time.monotonic()
         p = t.run("join", "--ids", tables.nobody("id"), "--on", "id", *SLOW, "-o", target, tables.name("web.dying", r.catalog), want=75)

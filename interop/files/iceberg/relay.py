@@ -15,9 +15,10 @@ CREDENTIALS = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credential
 class Relay:
     """Grants OAuth tokens, and credentials for S3, that are refused once they are older than some seconds.
 
-    Valid is for how many seconds both are accepted, tells how long clients are told; None: nothing about credentials
-    for S3, and an hour for tokens. A read of a data file lasts for pause seconds, in parts. With lists the catalog has
-    an address for credentials alone.
+    Both are accepted for valid seconds. Clients are told that it is tells seconds; None: they are told nothing about
+    credentials for S3, and an hour for tokens. Then only the first of both end, since clients renew what is refused
+    once a minute. A read of a data file lasts for pause seconds, in parts. With lists, the catalog has an address for
+    credentials alone.
     """
 
     def __init__(self, catalog, store, valid=2.0, tells=2.0, pause=0.0, lists=False):
@@ -52,7 +53,10 @@ class Relay:
         return name
 
     def fresh(self, known, name):
-        return name in known and time.monotonic() - known[name] < self.valid
+        with self.lock:
+            first = next(iter(known), None)
+            ends = name == first or self.tells is not None
+            return name in known and (not ends or time.monotonic() - known[name] < self.valid)
 
     def rewrite(self, config):
         """Has clients read through the relay, with credentials that end soon."""
