@@ -88,7 +88,7 @@ func (r *Ring) Seen(dst []bool, k key.Values, times []int64) ([]bool, error) {
 		if width == 0 {
 			want = 0
 		}
-		return nil, faults.Mismatch(fault.At{}, "number of times", fmt.Sprint(want), fmt.Sprint(len(times)))
+		return nil, faults.Mismatch(fault.At{}, "number of times", want, len(times))
 	}
 	if err := r.agree(keys.Values(k)); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (r *Ring) agree(v keys.Values) error {
 		r.classes = classes
 	}
 	if !slices.Equal(classes, r.classes) {
-		return faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "key class", fmt.Sprint(r.classes), fmt.Sprint(classes))).WithHint("convert the values, or use a ring for each kind of key")
+		return faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "key class", r.classes, classes)).WithHint("convert the values, or use a ring for each kind of key")
 	}
 	if r.enc == nil {
 		r.enc = keys.NewValueEncoder(keys.Options{Classes: r.classes})

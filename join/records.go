@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -35,15 +36,9 @@ func Seq(ctx context.Context, ids, log *partition.File, opts Options) iter.Seq2[
 				yield(nil, err)
 				return
 			}
-			if !lend(r.Record, yield) {
+			if !each.Lend(r.Record, yield) {
 				return
 			}
 		}
 	}
-}
-
-// lend yields a record and releases it, also when yield panics.
-func lend(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
-	defer rec.Release()
-	return yield(rec, nil)
 }

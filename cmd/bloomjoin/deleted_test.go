@@ -210,7 +210,7 @@ func alternate(starts []int64) (list []int64) {
 // twoTables writes rows as a table, some of whose rows a pattern deletes, and the others as files.
 func twoTables(t *testing.T, pattern string, rows, keys int) (table, files string) {
 	r := rand.New(rand.NewPCG(uint64(len(pattern)), uint64(rows)))
-	d := laketest.New(t, tableSchema, nil)
+	d := laketest.Draw(t, tableSchema, r.Uint64())
 	files = t.TempDir()
 	var actions []any
 	for i := range 3 {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
@@ -60,7 +59,10 @@ func (c *cli) inputsCmd() *cobra.Command {
 	f.StringVar(&o.update, "update", "", "`OLD` earlier list, whose unchanged files are not opened")
 	flags.Group(f, flags.GroupInput)
 
-	o.index.add(f)
+	f.StringVar(&o.index.key, "index", "", "`COLUMNS` write FILE.index, too: which files may hold a key")
+	flags.AddRate(f, &o.index.fpr, "index-fpr", defaultIndexFPR, "`RATE` false-positive rate of each filter in the index")
+	f.BoolVar(&o.index.rowGroups, "index-row-groups", false, "index row groups, too")
+	f.StringVar(&o.index.normalize, "normalize", "", flags.NormalizeHelp)
 	flags.Group(f, flags.GroupKeys)
 
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
@@ -230,13 +232,6 @@ type indexFlags struct {
 }
 
 const defaultIndexFPR = 0.01
-
-func (o *indexFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&o.key, "index", "", "`COLUMNS` write FILE.index, too: which files may hold a key")
-	flags.AddRate(f, &o.fpr, "index-fpr", defaultIndexFPR, "`RATE` false-positive rate of each filter in the index")
-	f.BoolVar(&o.rowGroups, "index-row-groups", false, "index row groups, too")
-	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
-}
 
 // check checks the flags before anything is opened.
 func (o *indexFlags) check(cmd *cobra.Command, text bool) error {

@@ -374,8 +374,8 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Option
 	if o.inputs.FilesFrom == "-" && slices.Contains(o.ids, "-") {
 		return flags.Usagef("-: standard input can be read once, and is named by --ids and by --files-from")
 	}
-	if err := onceOnly(o.ids, args); err != nil {
-		return err
+	if slices.Contains(o.ids, "-") && slices.Contains(args, "-") {
+		return flags.Usagef("-: standard input can be read once: name a file for the IDs or for the log")
 	}
 	if s := opts.Strategy; slices.Contains(args, "-") && (s == joins.Broadcast || s == joins.Reverse || s == joins.Shuffle) {
 		return flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
@@ -444,14 +444,6 @@ func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w d
 	r.fill(&rep.scanReport, w)
 	rep.BadLines = session.BadLinesOf(r.ids, o.text.SkipBad)
 	return rep
-}
-
-// onceOnly returns an error if both sides are standard input.
-func onceOnly(ids, logs []string) error {
-	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
-		return flags.Usagef("-: standard input can be read once: name a file for the IDs or for the log")
-	}
-	return nil
 }
 
 // columnsOf returns the names of the chosen columns in the answer; nil without a choice.

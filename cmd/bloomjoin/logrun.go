@@ -275,7 +275,10 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	rep.Head = r.NewHead(r.verb, r.start)
 	rep.FilesKept, rep.Unfinished = r.kept, w.Unfinished
 	rep.BytesRead, rep.BytesWritten = session.BytesRead(r.all)+session.BytesRead(r.ids), w.Bytes
-	rep.leftOut(r.skipped)
+	rep.FilesSkipped = len(r.skipped) // of all shards
+	for _, s := range r.skipped {
+		rep.Path = append(rep.Path, session.ReadPath{File: publish.EscapeName(s.name), Path: "skipped", Reason: s.why})
+	}
 	r.addUnread(rep)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
 	if n := len(w.Gone); n > 0 {
@@ -365,12 +368,4 @@ func (c *cli) saySkipped(without []skippedFile, of int) {
 		names = append(names, s.name)
 	}
 	c.Say("%d of %d files have no key column and are skipped: %s", len(without), of, strings.Join(names, ", "))
-}
-
-// leftOut reports the files that were skipped, of all shards.
-func (r *scanReport) leftOut(skipped []skippedFile) {
-	r.FilesSkipped = len(skipped)
-	for _, s := range skipped {
-		r.Path = append(r.Path, session.ReadPath{File: publish.EscapeName(s.name), Path: "skipped", Reason: s.why})
-	}
 }

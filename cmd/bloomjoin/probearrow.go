@@ -37,7 +37,7 @@ func (p *prober) arrow(ctx context.Context, in io.Reader) error {
 	schema, columns := t.Schema(), []int(nil)
 	if p.mask {
 		schema, columns = maskSchema, enc.Columns()
-		if enc, err = p.encoder(projected(t.Schema(), columns), p.columns); err != nil {
+		if enc, err = p.encoder(arrow.NewSchema(each.Slice(columns, t.Schema().Field), nil), p.columns); err != nil {
 			return err
 		}
 	}
@@ -73,11 +73,6 @@ func (p *prober) encoder(schema *arrow.Schema, columns []keys.Column) (*keys.Enc
 	}
 	at := fault.At{File: p.name, Column: keys.ColumnsString(columns)}
 	return enc, keys.Match(at, keys.Side{Classes: p.options.Classes}, enc.Side())
-}
-
-// projected returns the schema of some top-level columns.
-func projected(s *arrow.Schema, columns []int) *arrow.Schema {
-	return arrow.NewSchema(each.Slice(columns, s.Field), nil)
 }
 
 // answer writes the answer to a batch, and flushes it.

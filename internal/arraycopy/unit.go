@@ -2,7 +2,6 @@ package arraycopy
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -221,7 +220,7 @@ func (u *recordUnit) read(_ context.Context, s *rows.Selection) iter.Seq2[arrow.
 		}
 		kept, err := take.Record(u.scanner.Options.Mem, rec, at)
 		if err != nil {
-			yield(nil, fmt.Errorf("%s: %w", u.file.Name(), err))
+			yield(nil, u.file.Failed(err))
 			return
 		}
 		defer kept.Release()

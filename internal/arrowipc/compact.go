@@ -63,13 +63,8 @@ func isCompact(d arrow.ArrayData) bool {
 			return false
 		}
 	}
-	return d.DataType().ID() != arrow.DICTIONARY || isCompactDict(d)
-}
-
-// isCompactDict is isCompact for a dictionary's values.
-func isCompactDict(d arrow.ArrayData) bool {
-	v := d.Dictionary()
-	return v.(*array.Data) == nil || isCompact(v)
+	dict := d.Dictionary()
+	return d.DataType().ID() != arrow.DICTIONARY || dict.(*array.Data) == nil || isCompact(dict)
 }
 
 // startsAtZero reports whether the first offset is zero or missing.

@@ -29,18 +29,6 @@ func newDictStore(at fault.At, mem memory.Allocator) *dictStore {
 	return &dictStore{at: at, mem: mem, parts: map[int64][]arrow.ArrayData{}}
 }
 
-// add takes ownership of data, the values of one dictionary batch.
-func (s *dictStore) add(id int64, delta bool, data arrow.ArrayData) error {
-	if !delta {
-		s.drop(id)
-	} else if len(s.parts[id]) == 0 {
-		data.Release()
-		return faults.Corrupt(s.at, "a delta to dictionary %d, which is not there yet", id)
-	}
-	s.parts[id] = append(s.parts[id], data)
-	return nil
-}
-
 func (s *dictStore) drop(id int64) {
 	for _, d := range s.parts[id] {
 		d.Release()
@@ -107,7 +95,14 @@ func (s *dictStore) loadDict(l *loader, tree *schemaTree, d dictBatch) (err erro
 	if err != nil {
 		return err
 	}
-	return s.add(d.id, d.delta, data)
+	if !d.delta {
+		s.drop(d.id)
+	} else if len(s.parts[d.id]) == 0 {
+		data.Release()
+		return faults.Corrupt(s.at, "a delta to dictionary %d, which is not there yet", d.id)
+	}
+	s.parts[d.id] = append(s.parts[d.id], data)
+	return nil
 }
 
 // fileDicts are the dictionaries of an IPC file. Each is read when a column first

@@ -71,7 +71,7 @@ func OpenFile(budget int64, r io.ReaderAt, size int64, name string, mem memory.A
 // readFooter checks both magics and returns the footer's flatbuffer.
 func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	if size < fileHead+fileTail {
-		return nil, faults.Wanted(faults.Corrupt(f.at, "too short for an Arrow IPC file"), fmt.Sprintf("%d bytes or more", fileHead+fileTail), fmt.Sprint(size))
+		return nil, faults.Wanted(faults.Corrupt(f.at, "too short for an Arrow IPC file"), fmt.Sprintf("%d bytes or more", fileHead+fileTail), size)
 	}
 	var head [len(magic)]byte
 	var tail [fileTail]byte
@@ -89,7 +89,7 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	}
 	n := int64(int32(binary.LittleEndian.Uint32(tail[:])))
 	if n < 4 || n > size-fileHead-fileTail {
-		return nil, faults.Wanted(faults.Corrupt(f.at, "the footer's length"), fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), fmt.Sprint(n))
+		return nil, faults.Wanted(faults.Corrupt(f.at, "the footer's length"), fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), n)
 	}
 	if err := fits(f.at, "the footer", n, f.budget); err != nil {
 		return nil, err

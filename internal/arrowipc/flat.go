@@ -3,7 +3,6 @@ package arrowipc
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -193,7 +192,7 @@ func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 		case off < 0 || n < 0 || n > b.body || off > b.body-n:
 			return b, faults.Corrupt(at, "buffer %d lies outside its body of %d bytes", i, b.body)
 		case off%8 != 0:
-			return b, faults.Wanted(faults.Corrupt(at, "where buffer %d begins in its body", i), "a multiple of 8", fmt.Sprint(off))
+			return b, faults.Wanted(faults.Corrupt(at, "where buffer %d begins in its body", i), "a multiple of 8", off)
 		case off < end:
 			return b, faults.Corrupt(at, "buffer %d begins at %d, before the end of another at %d", i, off, end)
 		default:

@@ -245,11 +245,6 @@ func (p *schemaParser) place(f *field) fault.At {
 	return at
 }
 
-// shownChildren returns f's children as Arrow fields.
-func (f *field) shownChildren() []arrow.Field {
-	return each.Slice(f.children, func(c *field) arrow.Field { return c.Field })
-}
-
 // typ reads the type of f, whose children have been read. kind is the member of the
 // format's Type union.
 func (p *schemaParser) typ(f *field, kind byte, t flat.Table) (arrow.DataType, error) {
@@ -383,7 +378,7 @@ func (p *schemaParser) decimal(f *field, t flat.Table) (arrow.DataType, error) {
 
 // nested reads a type with children.
 func (p *schemaParser) nested(f *field, kind byte, t flat.Table) (arrow.DataType, error) {
-	kids := f.shownChildren()
+	kids := each.Slice(f.children, func(c *field) arrow.Field { return c.Field })
 	switch kind {
 	case 12:
 		return arrow.ListOfField(kids[0]), nil

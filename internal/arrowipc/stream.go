@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -308,16 +309,10 @@ func (s *streamSource) read(ctx context.Context, _ int, proj projection, yield f
 		if rec == nil {
 			return
 		}
-		if !yieldOne(rec, yield) {
+		if !each.Lend(rec, yield) {
 			return
 		}
 	}
-}
-
-// yieldOne yields rec and releases it, even if yield panics.
-func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
-	defer rec.Release()
-	return yield(rec, nil)
 }
 
 // streamRead is a Read of a stream.

@@ -62,8 +62,6 @@ func (p *pairs) add(key, value string) {
 	}
 }
 
-func (p *pairs) metadata() arrow.Metadata { return arrow.NewMetadata(p.keys, p.values) }
-
 // fieldMetadata returns the metadata of a node's field: that of the stored Arrow
 // schema, the annotation if annotated is set, and the field id if withID is set.
 func (p *planner) fieldMetadata(n *meta.Node, o origin, annotated, withID bool) (arrow.Metadata, error) {
@@ -81,7 +79,7 @@ func (p *planner) fieldMetadata(n *meta.Node, o origin, annotated, withID bool) 
 	if withID && n.FieldID >= 0 {
 		out.add(fieldIDKey, strconv.Itoa(int(n.FieldID)))
 	}
-	return out.metadata(), nil
+	return arrow.NewMetadata(out.keys, out.values), nil
 }
 
 func (p *planner) annotate(out *pairs, n *meta.Node) error {

@@ -81,7 +81,16 @@ func (p *leafPage) values(arr arrow.Array, slots []slot, width int) (err error) 
 	switch a := arr.(type) {
 	case *array.Null:
 	case *array.Boolean:
-		p.booleans(a, slots)
+		n := 0
+		each(slots, func(i int) {
+			if n%8 == 0 {
+				p.plain = append(p.plain, 0)
+			}
+			if a.Value(i) {
+				p.plain[n/8] |= 1 << (n % 8)
+			}
+			n++
+		})
 	case *array.Int8:
 		add32(p, slots, a.Int8Values())
 	case *array.Int16:
@@ -122,19 +131,6 @@ func (p *leafPage) values(arr arrow.Array, slots []slot, width int) (err error) 
 		err = p.byteValues(arr, slots, width)
 	}
 	return err
-}
-
-func (p *leafPage) booleans(a *array.Boolean, slots []slot) {
-	n := 0
-	each(slots, func(i int) {
-		if n%8 == 0 {
-			p.plain = append(p.plain, 0)
-		}
-		if a.Value(i) {
-			p.plain[n/8] |= 1 << (n % 8)
-		}
-		n++
-	})
 }
 
 func (p *leafPage) dates(a *array.Date64, slots []slot) (err error) {

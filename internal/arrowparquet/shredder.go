@@ -64,11 +64,11 @@ func (s *Shredder) shred(rec arrow.Record, emit func(leaf int, p *parquet.Page) 
 func (s *Shredder) check(rec arrow.Record) error {
 	if int(rec.NumCols()) != s.schema.NumFields() {
 		return faults.Mismatch(fault.At{}, "columns of a record",
-			fmt.Sprint(s.schema.NumFields()), fmt.Sprint(rec.NumCols()))
+			s.schema.NumFields(), rec.NumCols())
 	}
 	for i, f := range s.schema.Fields() {
 		if got := rec.Column(i).DataType(); !arrow.TypeEqual(f.Type, got) {
-			return faults.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type.String(), got.String())
+			return faults.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type, got)
 		}
 	}
 	return nil

@@ -87,22 +87,17 @@ func (s *fixedSink) add(p *parquet.Page, dict *parquet.Dictionary) error {
 	dst := s.buf.extend(p.NonNull * s.out)
 	switch {
 	case s.convert != nil:
-		return s.converted(dst, p, dict)
+		clear(dst)
+		for i := range p.NonNull {
+			if err := s.convert(dst[i*s.out:(i+1)*s.out], s.value(p, i, dict)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case p.Coded:
 		dict.AppendValues(dst[:0], p.Indices[:p.NonNull], s.in, math.MaxInt)
 	default:
 		copy(dst, p.Plain)
-	}
-	return nil
-}
-
-// converted converts the values of the page to dst.
-func (s *fixedSink) converted(dst []byte, p *parquet.Page, dict *parquet.Dictionary) error {
-	clear(dst)
-	for i := range p.NonNull {
-		if err := s.convert(dst[i*s.out:(i+1)*s.out], s.value(p, i, dict)); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -38,7 +38,6 @@
 package bloom
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -77,11 +76,11 @@ func (p Params) Check() error {
 func (p Params) Match(q Params) error {
 	switch {
 	case p.Geometry != q.Geometry:
-		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter geometry", p.Geometry.String(), q.Geometry.String()))
+		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter geometry", p.Geometry, q.Geometry))
 	case p.Hash != q.Hash:
-		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter hash", p.Hash.String(), q.Hash.String()))
+		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter hash", p.Hash, q.Hash))
 	case p.Blocks != q.Blocks:
-		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter blocks", fmt.Sprint(p.Blocks), fmt.Sprint(q.Blocks)))
+		return faults.Of(cause.Unlike, faults.Mismatch(fault.At{}, "filter blocks", p.Blocks, q.Blocks))
 	}
 	return nil
 }

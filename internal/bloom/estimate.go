@@ -8,13 +8,10 @@ import (
 	"sync"
 )
 
-// miss is the probability that one key leaves a given bit of its block clear.
-func (g Geometry) miss() float64 { return 1 - 1/float64(g.laneBits()) }
-
 // hitIn returns the probability that a key outside the set finds all eight bits set
-// in a block that holds i keys.
+// in a block that holds i keys. Each leaves a given bit clear with the same probability.
 func (g Geometry) hitIn(i float64) float64 {
-	p := 1 - math.Pow(g.miss(), i)
+	p := 1 - math.Pow(1-1/float64(g.laneBits()), i)
 	p *= p // lanes = 8: cube of squares
 	p *= p
 	return p * p

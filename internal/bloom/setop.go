@@ -56,7 +56,7 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	}
 	n := f.params.Blocks
 	if k == 0 || n%k != 0 {
-		return nil, faults.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), fmt.Sprint(k))
+		return nil, faults.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), k)
 	}
 	p := f.params
 	p.Blocks = n / k

@@ -359,7 +359,7 @@ func (k *Known) merge(ctx context.Context, f *filters.Filter, parts []part, most
 		return KnownFigures{}, err
 	}
 	if want := parts[0].about.Facts().Exceptions.Known; s.known != want {
-		return KnownFigures{}, faults.Mismatch(fault.At{File: parts[0].name}, "known keys that can be read", fmt.Sprint(want), fmt.Sprint(s.known)).
+		return KnownFigures{}, faults.Mismatch(fault.At{File: parts[0].name}, "known keys that can be read", want, s.known).
 			WithHint("give the builds known keys in Parquet or Arrow, with the type of the IDs")
 	}
 	for values := range members.Values {

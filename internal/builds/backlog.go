@@ -40,13 +40,6 @@ type block struct {
 	disk   *spill.Stream
 }
 
-func newBacklog(b *Builder) *backlog {
-	return &backlog{
-		spec: b.spec, spill: b.spill, bounds: b.spec.newBounds(), share: share{of: &b.memory},
-		most: b.memory.most / backlogPart / b.memory.workers,
-	}
-}
-
 // add adds the keys of a batch.
 func (l *backlog) add(batch *keys.Batch) error {
 	if l.bounds != nil {

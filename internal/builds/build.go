@@ -119,9 +119,6 @@ func (o Options) threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// KeyColumns returns the key columns.
-func (o Options) KeyColumns() ([]keys.Column, error) { return keys.ParseColumns(o.Key) }
-
 // keys returns the options for turning columns into keys under a rule.
 func (o Options) keys(rule keys.Rule) keys.Options {
 	k := keys.Options{Rule: rule, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
@@ -241,7 +238,7 @@ func newPlan(opts Options) (*Plan, []keys.Column, error) {
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
 	}
-	columns, err := opts.KeyColumns()
+	columns, err := keys.ParseColumns(opts.Key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -316,7 +313,7 @@ func (p *Plan) classes(columns []keys.Column) error {
 	for _, f := range p.files {
 		enc, err := keys.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
+			return f.Failed(err)
 		}
 		if source.IsText(f.Format()) && p.list == nil {
 			p.Spec.reading = append(p.Spec.reading, readAs(f, enc))

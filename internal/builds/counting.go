@@ -121,7 +121,7 @@ func Plain(f *filters.Filter) (*filters.Filter, error) {
 	}
 	bits, g := f.Bloom(), f.Header()
 	if f.Kind() != filters.KindCounting || bits == nil {
-		return nil, faults.Mismatch(fault.At{}, "filter to make a plain one of", "a counting filter", f.Kind().String()).
+		return nil, faults.Mismatch(fault.At{}, "filter to make a plain one of", "a counting filter", f.Kind()).
 			WithHint("name one that was built with {Kind counting}")
 	}
 	facts := g.Facts()
@@ -216,7 +216,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 		case op == Union:
 			facts.Keys, facts.FPRAsked = facts.Keys+p.Keys, max(facts.FPRAsked, p.FPRAsked)
 		case p.Keys > facts.Keys:
-			return nil, faults.Of(cause.NotIn, faults.Mismatch(fault.At{File: parts[i+1].name}, "keys to subtract", fmt.Sprintf("at most the %d that are in", facts.Keys), fmt.Sprint(p.Keys))).
+			return nil, faults.Of(cause.NotIn, faults.Mismatch(fault.At{File: parts[i+1].name}, "keys to subtract", fmt.Sprintf("at most the %d that are in", facts.Keys), p.Keys)).
 				WithHint("name only filters whose keys were added, each as often")
 		default:
 			facts.Keys -= p.Keys
@@ -234,7 +234,7 @@ func countsAlike(first, p *part, op SetOp) error {
 	at := fault.At{File: p.name}
 	a, b := first.about.Facts(), p.about.Facts()
 	if !counts(*p) {
-		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter to combine with a counting one", "kind counting", p.about.Kind().String())).
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter to combine with a counting one", "kind counting", p.about.Kind())).
 			WithHint("make the counting one plain with {Plain}, or build this one with {Kind counting}")
 	}
 	if !counts(*first) {

@@ -252,7 +252,7 @@ func (b *Builder) newWorker() (*Worker, error) {
 	if b.list != nil {
 		w.counted = b.list.Adder()
 	} else if b.plan.unsized {
-		w.backlog = newBacklog(b)
+		w.backlog = &backlog{spec: b.spec, spill: b.spill, bounds: b.spec.newBounds(), share: share{of: &b.memory}, most: b.memory.most / backlogPart / b.memory.workers}
 	} else {
 		var err error
 		if w.part, err = b.newPartial(); err != nil {

@@ -105,7 +105,7 @@ func (p *Plan) readTexts(ctx context.Context, columns []keys.Column) error {
 		}
 		enc, err := keys.NewEncoder(f.Schema(), columns, p.opts.keys(p.Spec.Rule))
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
+			return f.Failed(err)
 		}
 		as[schema] = readAs(f, enc)
 	}

@@ -58,7 +58,7 @@ func sameKeys(n Noun, a, b *filters.Filter, first, name string) error {
 		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ","))).
 			WithHint("combine %s over keys of one type; build one of them again with %s", n.Many, n.Typed)
 	case x.Params.Hash != y.Params.Hash:
-		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String())).
+		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash)).
 			WithHint("build one of them again")
 	}
 	return nil

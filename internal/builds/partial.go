@@ -116,7 +116,15 @@ func (p *partial) addInts(values []uint64, signed bool) error {
 		p.first.add(values, signed)
 		return p.chooseForm()
 	case p.flat != nil && p.flat.Add(values, signed):
-		return p.holdFlat()
+		// The flat bitmap is held in the budget, or packed if it does not fit.
+		if n := p.flat.Bytes(); n != p.flatBytes {
+			_, ok := p.share.hold(p.share.held - p.flatBytes + n)
+			if p.flatBytes = n; !ok {
+				p.pack()
+				return p.maybeConvertToBloom()
+			}
+		}
+		return nil
 	case p.set != nil:
 		p.pack()
 		p.set.Add(values, signed)
@@ -136,18 +144,6 @@ func (p *partial) flatten() {
 	if ok && p.set != nil {
 		p.flat = exact.NewDense(min(size, room))
 	}
-}
-
-// holdFlat holds the flat bitmap in the budget, or packs it if it does not fit.
-func (p *partial) holdFlat() error {
-	if n := p.flat.Bytes(); n != p.flatBytes {
-		_, ok := p.share.hold(p.share.held - p.flatBytes + n)
-		if p.flatBytes = n; !ok {
-			p.pack()
-			return p.maybeConvertToBloom()
-		}
-	}
-	return nil
 }
 
 // pack moves the keys of the flat bitmap into the set.

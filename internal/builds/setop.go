@@ -222,7 +222,7 @@ func combinable(parts, deciding []part) error {
 			bits = p
 		}
 		if want, got := bits.about.Facts().Params.Geometry, p.about.Facts().Params.Geometry; want != got {
-			errs = append(errs, faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String())).
+			errs = append(errs, faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got)).
 				WithHint("build one of them again, with the other's {Geometry}"))
 		}
 	}

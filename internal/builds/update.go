@@ -119,7 +119,7 @@ func countersOf(f *filters.Filter) (*counting.Filter, error) {
 	}
 	c := f.Counters()
 	if c == nil {
-		return nil, faults.Mismatch(fault.At{}, "filter to update", "a counting filter with its counters, see codec.Limits", f.Kind().String())
+		return nil, faults.Mismatch(fault.At{}, "filter to update", "a counting filter with its counters, see codec.Limits", f.Kind())
 	}
 	return c, nil
 }

@@ -89,7 +89,7 @@ func (p *Plan) given(columns []keys.Column) error {
 		}
 	}
 	if want, got := len(columns), len(p.Spec.Classes); want != got {
-		return faults.Mismatch(fault.At{Column: o.Key}, "number of key classes", fmt.Sprint(want), fmt.Sprint(got))
+		return faults.Mismatch(fault.At{Column: o.Key}, "number of key classes", want, got)
 	}
 	classes := keys.ClassesOf(p.Spec.Classes)
 	for _, c := range classes {

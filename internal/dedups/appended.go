@@ -110,7 +110,7 @@ func (a *Appended) check(size int64) error {
 	at := fault.At{File: a.file.Name()}
 	const hint = "restore it, or name another output, to which later rows go"
 	if size < a.state.Length {
-		return faults.Of(cause.State, faults.Mismatch(at, "size of the output of this state", fmt.Sprintf("%d bytes or more", a.state.Length), fmt.Sprint(size))).WithHint(hint)
+		return faults.Of(cause.State, faults.Mismatch(at, "size of the output of this state", fmt.Sprintf("%d bytes or more", a.state.Length), size)).WithHint(hint)
 	}
 	if a.state.Length == 0 {
 		return nil

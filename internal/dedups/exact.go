@@ -177,7 +177,7 @@ func (e *Exact) compare(p *part, level uint64, drop func(row int64)) error {
 			return nil
 		}
 		*at = r.slot
-		if level < mostLevels && e.passed.bytes() > e.third() {
+		if level < mostLevels && int64(len(e.passed.entries))*64+int64(len(e.passed.keys)) > e.third() {
 			return errFull
 		}
 		return nil
@@ -202,9 +202,6 @@ type entry struct {
 }
 
 func (t *table) clear() { t.index, t.entries, t.keys = t.index[:0], t.entries[:0], t.keys[:0] }
-
-// bytes returns an estimate.
-func (t *table) bytes() int64 { return int64(len(t.entries))*64 + int64(len(t.keys)) }
 
 // at returns the slot of a key, until the next call, and whether it was there before.
 func (t *table) at(h uint64, key []byte) (slot *int64, before bool) {

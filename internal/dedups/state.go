@@ -179,7 +179,7 @@ func (d *Done) Check(name string, in io.ReaderAt, size int64) error {
 	at := fault.At{File: name}
 	const hint = "inputs may grow, not change: give a rotated log another name"
 	if size < d.Offset {
-		return faults.Of(cause.State, faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), fmt.Sprint(size))).WithHint(hint)
+		return faults.Of(cause.State, faults.Mismatch(at, "size of an input that is in part done", fmt.Sprintf("%d bytes or more", d.Offset), size)).WithHint(hint)
 	}
 	head, tail, err := ends(in, d.Offset)
 	if err != nil {

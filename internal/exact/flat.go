@@ -90,5 +90,3 @@ func (f *flat) probe(values []uint64, signed uint64, found *bitset) {
 		values = values[len(some):]
 	}
 }
-
-func (f *flat) bytes() uint64 { return 8 * uint64(cap(f.words)) }

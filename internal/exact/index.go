@@ -189,9 +189,9 @@ func sign(negative bool) uint64 {
 func (ix *index) bytes() uint64 {
 	switch {
 	case ix.flat != nil:
-		return ix.flat.bytes()
+		return 8 * uint64(cap(ix.flat.words))
 	case ix.table != nil:
-		return ix.table.bytes()
+		return bucketBytes * uint64(cap(ix.table.buckets))
 	}
 	return 0
 }

@@ -171,5 +171,3 @@ func (t *table) word(key uint64) uint64 {
 		}
 	}
 }
-
-func (t *table) bytes() uint64 { return bucketBytes * uint64(cap(t.buckets)) }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 
@@ -23,8 +24,8 @@ func Unsupported(at fault.At, format string, args ...any) *fault.Error {
 }
 
 // Mismatch returns an error of kind [fault.ErrMismatch]. Its arguments are literal:
-// they name no options.
-func Mismatch(at fault.At, what, want, got string) *fault.Error {
+// they name no options. want and got are printed as fmt.Sprint does.
+func Mismatch(at fault.At, what string, want, got any) *fault.Error {
 	return Wanted(&fault.Error{Kind: fault.ErrMismatch, At: at, What: fault.Text(wording.Escape(what))}, want, got)
 }
 
@@ -58,9 +59,10 @@ func About(e *fault.Error, format string, args ...any) *fault.Error {
 	return e
 }
 
-// Wanted sets Want and Got and returns e. The arguments are literal: they name no options.
-func Wanted(e *fault.Error, want, got string) *fault.Error {
-	e.Want, e.Got = fault.Text(wording.Escape(want)), got
+// Wanted sets Want and Got, as fmt.Sprint prints them, and returns e. The arguments are
+// literal: they name no options.
+func Wanted(e *fault.Error, want, got any) *fault.Error {
+	e.Want, e.Got = fault.Text(wording.Escape(fmt.Sprint(want))), fmt.Sprint(got)
 	return e
 }
 

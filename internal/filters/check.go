@@ -140,7 +140,7 @@ func (m *meta) checkParts() *problem {
 		want = 2
 	}
 	if len(m.parts) != want {
-		return bad("payload parts", fmt.Sprint(want), len(m.parts))
+		return bad("payload parts", want, len(m.parts))
 	}
 	if want := payloadOf(m.kind, m.facts.Params); m.kind != KindExact && m.parts[0] != want {
 		return bad("payload of the "+m.kind.name(), fmt.Sprintf("%d bytes", want), m.parts[0])
@@ -183,7 +183,7 @@ func (m *meta) checkRegisters() *problem {
 		return nil
 	}
 	if len(m.facts.Registers) != RegisterCount {
-		return bad("registers", fmt.Sprint(RegisterCount), len(m.facts.Registers))
+		return bad("registers", RegisterCount, len(m.facts.Registers))
 	}
 	for _, r := range m.facts.Registers {
 		if r > MaxRegister {

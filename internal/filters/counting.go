@@ -93,7 +93,7 @@ func (h *Header) counters(ctx context.Context, fn func(block uint64, counters []
 		return fn(uint64(i)*(chunkBytes/counting.BlockBytes), raw)
 	}})
 	if want, got := h.Filter.facts.Counting.Saturated, saturated.Load(); err == nil && want != got {
-		return bad("saturated counters", fmt.Sprint(want), got).in("counting").inFile(h.name)
+		return bad("saturated counters", want, got).in("counting").inFile(h.name)
 	}
 	return err
 }

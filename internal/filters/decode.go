@@ -238,7 +238,7 @@ func (h *Header) readTail() (*problem, error) {
 	}
 	trailer := h.tail[size-trailerBytes:]
 	if want := binary.LittleEndian.Uint64(trailer); want != uint64(h.FileBytes) {
-		p := bad("file size at the end of the file", fmt.Sprint(h.FileBytes), want)
+		p := bad("file size at the end of the file", h.FileBytes, want)
 		p.hint = "the file was cut short, or has extra bytes at its end: copy it again, or build it again"
 		return p, nil
 	}
@@ -275,7 +275,7 @@ func (h *Header) parseChunks(table []byte) *problem {
 		case coding == codingRaw && stored == size:
 			at = align(at, pageBytes)
 		case coding == codingRaw:
-			return bad(fmt.Sprintf("size of raw chunk %d", i), fmt.Sprint(size), stored)
+			return bad(fmt.Sprintf("size of raw chunk %d", i), size, stored)
 		case coding == codingZstd && (stored == 0 || stored >= size):
 			return bad(fmt.Sprintf("size of zstd chunk %d", i), fmt.Sprintf("1 to %d", size-1), stored)
 		case coding == codingZstd:

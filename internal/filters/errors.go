@@ -41,8 +41,8 @@ type problem struct {
 }
 
 // bad returns a problem. want and got may be empty.
-func bad(what, want string, got any) *problem {
-	return &problem{what: faults.Textf("%s", what), want: faults.Textf("%s", want), got: fmt.Sprint(got)}
+func bad(what string, want, got any) *problem {
+	return &problem{what: faults.Textf("%s", what), want: faults.Textf("%s", fmt.Sprint(want)), got: fmt.Sprint(got)}
 }
 
 // errNil returns the error of a call with a nil filter.

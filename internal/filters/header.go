@@ -166,7 +166,7 @@ func unknown(s rawSection) *problem {
 // read fills in m from a section of a known type.
 func (s section) read(m *meta, raw rawSection) *problem {
 	if raw.critical != s.critical {
-		return bad("critical flag", fmt.Sprint(s.critical), raw.critical)
+		return bad("critical flag", s.critical, raw.critical)
 	}
 	if len(raw.body) == 0 {
 		return bad("empty", "", "")
@@ -270,7 +270,7 @@ func putPayload(m *meta, dst []byte) []byte {
 
 func getPayload(m *meta, c *cursor.Cursor) *problem {
 	if n := c.U32(); n != chunkBytes && !c.Short {
-		return bad("chunk size", fmt.Sprint(chunkBytes), n)
+		return bad("chunk size", chunkBytes, n)
 	}
 	n := c.U32()
 	for i := uint32(0); i < n && !c.Short; i++ {

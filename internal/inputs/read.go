@@ -196,7 +196,7 @@ func (l *inputFile) parseHeader(line []byte) error {
 	if err := json.Unmarshal(line, h); err != nil {
 		return l.corrupt("its first line: %v", err)
 	}
-	if needs := slices.DeleteFunc(slices.Clone(h.Needs), func(what string) bool { return what == needsTables }); len(needs) > 0 {
+	if needs := slices.DeleteFunc(slices.Clone(h.Needs), func(what string) bool { return what == needsTables || what == needsIDs }); len(needs) > 0 {
 		return faults.Unsupported(fault.At{File: l.name}, "a list of inputs that needs %s", strings.Join(needs, ", ")).
 			WithHint("read it with a later version of bloomjoin")
 	}

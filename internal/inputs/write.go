@@ -49,8 +49,11 @@ const listKind = "bloomjoin inputs"
 
 const listVersion = 3
 
-// needsTables says in a header that inputs are files of tables, which a reader must know of.
-const needsTables = "tables"
+// What a reader must know of: inputs are files of tables, and columns of these have ids.
+const (
+	needsTables = "tables"
+	needsIDs    = "columns by id"
+)
 
 // listBlock is the number of inputs whose lines are read at once.
 const listBlock = 256
@@ -247,8 +250,13 @@ func newInputList(arguments []string, o *source.Opening, tables []*source.TableV
 	for _, t := range tables {
 		table := *t.Table
 		table.Location = publish.EscapeName(table.Location)
-		l.header.Tables, l.header.Needs = append(l.header.Tables, table), []string{needsTables}
+		l.header.Tables, l.header.Needs = append(l.header.Tables, table), append(l.header.Needs, needsTables)
+		if t.ByID {
+			l.header.Needs = append(l.header.Needs, needsIDs)
+		}
 	}
+	slices.Sort(l.header.Needs)
+	l.header.Needs = slices.Compact(l.header.Needs)
 	for i := range l.parts {
 		l.parts[i] = spill.NewBytes(waitingList)
 	}

@@ -141,7 +141,7 @@ func (a *attempt) checkExact(ctx context.Context) (*joinTable, error) {
 	if n := uint64(seen.Count()); n != set.Len() && a.opts.Strategy == Auto {
 		return nil, errNotExact // the filter has more keys, so the IDs must be looked up
 	} else if n != set.Len() {
-		return nil, faults.Of(cause.OtherIDs, faults.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len()))).
+		return nil, faults.Of(cause.OtherIDs, faults.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", n, set.Len())).
 			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()

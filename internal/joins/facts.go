@@ -2,7 +2,6 @@ package joins
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -49,7 +48,7 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 			s.LogColumns = float64(len(kept))
 		}
 	}
-	if p.Log.Rows = plan.Exactly(float64(rows)); rows > 0 && t.filtered() {
+	if p.Log.Rows = plan.Exactly(float64(rows)); rows > 0 && slices.ContainsFunc(t.logs, (*source.File).Filtered) {
 		p.Log.Rows.Low = 0
 	}
 	s.LogRows, s.LogBytes = float64(rows), float64(max(p.Log.Bytes, 0))
@@ -84,9 +83,6 @@ func addRows(rows int64, p source.Piece) (int64, error) {
 	}
 	return rows + n, nil
 }
-
-// filtered reports whether a file of the log has a condition.
-func (t *task) filtered() bool { return slices.ContainsFunc(t.logs, (*source.File).Filtered) }
 
 // addBytes adds sizes; -1 stands for unknown.
 func addBytes(a, b int64) int64 {
@@ -130,7 +126,7 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 	for _, c := range t.keys.Log {
 		field, err := c.Resolve(f.Schema(), t.opts.IgnoreCase)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, nil, f.Failed(err)
 		}
 		column = append(column, field.Index[0])
 	}

@@ -47,13 +47,8 @@ func (h *joinTable) each(ctx context.Context, pieces []source.Piece) iter.Seq2[p
 		return h.rounds.each(ctx)
 	}
 	return func(yield func(partitionRound, error) bool) {
-		yield(h.all(pieces), nil)
+		yield(partitionRound{pieces: pieces, side: h.side, marks: h.marks}, nil)
 	}
-}
-
-// all returns the only round of a join whose IDs are in memory.
-func (h *joinTable) all(pieces []source.Piece) partitionRound {
-	return partitionRound{pieces: pieces, side: h.side, marks: h.marks}
 }
 
 // partitionRound joins pieces of the log with the IDs that they need.

@@ -35,7 +35,7 @@ type form struct {
 	files  int
 	groups int  // rows in a row group or record batch, at most
 	mixed  bool // the files are of Parquet and Arrow
-	table  bool // they are of a Delta table with deleted rows, if one can have the columns
+	table  bool // they are of a Delta or Iceberg table with deleted rows, if one can have the columns
 	seed   uint64
 }
 
@@ -149,11 +149,11 @@ func (f form) write(t testing.TB, d columnar) string {
 	if f.format == dataset.NDJSON { // without rows it has no columns
 		files = max(min(files, d.rows), 1)
 	}
-	var table *laketest.Table
+	var table laketest.Drawn
 	var actions []any
 	if f.table {
 		rec := d.between(0, 0).record(t)
-		table = laketest.New(t, rec.Schema(), nil)
+		table = laketest.Draw(t, rec.Schema(), f.seed)
 		rec.Release()
 	}
 	for i := range files {

@@ -69,7 +69,7 @@ func openTable(t *testing.T, where, dir string, names, parts []string) (files []
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := source.Entry{Object: storage.Object{Name: name, Rel: names[i], Size: info.Size()}, Of: &source.OfTable{Table: table, Parts: []hive.Part{{Name: "part", Text: parts[i]}}}}
+		e := source.Entry{Object: storage.Object{Name: name, Rel: names[i], Size: info.Size()}, Of: &source.OfTable{Table: table, Values: []hive.Part{{Name: "part", Text: parts[i]}}}}
 		f, _, err := opts.OpenFound(t.Context(), e)
 		if err != nil {
 			t.Fatal(err)
@@ -206,6 +206,24 @@ func TestWidenedJoins(t *testing.T) {
 	}
 	if answers < 5000 {
 		t.Errorf("%d rows", answers)
+	}
+}
+
+// The fingerprint of a file depends on the value that the table has for a column that it lacks.
+func TestValuesInFingerprints(t *testing.T) {
+	dir := t.TempDir()
+	rows, _ := slimRows(rand.New(rand.NewPCG(1, 1)), 10, "")
+	save(t, filepath.Join(dir, "a"), rows)
+	prints := map[string]bool{}
+	for _, part := range []string{"x", "y", "x"} {
+		p, err := (*source.File)(openTable(t, "", dir, []string{"a"}, []string{part})[0]).Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		prints[string(p)] = true
+	}
+	if len(prints) != 2 {
+		t.Errorf("%d fingerprints", len(prints))
 	}
 }
 

@@ -133,10 +133,10 @@ func appendFront(b []byte, f *Facts, directory []byte, filters int64) ([]byte, e
 func (f *Facts) check(file string) error {
 	at := fault.At{File: file}
 	if f.Hash != hash.String() {
-		return faults.Mismatch(at, "hash", hash.String(), f.Hash)
+		return faults.Mismatch(at, "hash", hash, f.Hash)
 	}
 	if f.Geometry != bloom.Split256.String() {
-		return faults.Mismatch(at, "geometry", bloom.Split256.String(), f.Geometry)
+		return faults.Mismatch(at, "geometry", bloom.Split256, f.Geometry)
 	}
 	columns, err := keys.ParseColumns(f.Key)
 	digest, bad := hex.DecodeString(f.List)

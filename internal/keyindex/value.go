@@ -22,7 +22,7 @@ type Value struct {
 // The error does not repeat them.
 func (f *Facts) Parse(texts []string) (v Value, err error) {
 	if len(texts) != len(f.Classes) {
-		return v, faults.Of(cause.Usage, faults.Mismatch(fault.At{}, "a key of "+f.Key, fmt.Sprintf("%d values", len(f.Classes)), fmt.Sprint(len(texts)))).
+		return v, faults.Of(cause.Usage, faults.Mismatch(fault.At{}, "a key of "+f.Key, fmt.Sprintf("%d values", len(f.Classes)), len(texts))).
 			WithHint("separate values by commas, and put one that has a comma in double quotes")
 	}
 	casts := make([]arrow.DataType, len(texts))

@@ -29,7 +29,7 @@ func (s Side) name() string {
 // that helps.
 func Match(at fault.At, ids, log Side) error {
 	if len(ids.Classes) != len(log.Classes) {
-		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes)))).
+		return faults.Of(cause.KeyTypes, faults.Mismatch(at, "number of key columns", len(ids.Classes), len(log.Classes))).
 			WithHint("name as many columns as the key of the IDs has, in its order")
 	}
 	for i, a := range ids.Classes {

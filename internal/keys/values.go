@@ -203,7 +203,7 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 		return nil, errors.New("the encoder has no key classes: want one in Options.Classes for each column of the key")
 	}
 	if len(v.columns) != len(want) {
-		return nil, faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "number of key columns", fmt.Sprint(len(want)), fmt.Sprint(len(v.columns)))).
+		return nil, faults.Of(cause.KeyTypes, faults.Mismatch(fault.At{}, "number of key columns", len(want), len(v.columns))).
 			WithHint("give one column of values for each column of the key, in its order")
 	}
 	out := make([]steps, len(want))
@@ -213,7 +213,7 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("key column %d", i+1), "an array", "nil")
 		}
 		if c.n != v.Len() {
-			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("rows of key column %d", i+1), fmt.Sprint(v.Len()), fmt.Sprint(c.n))
+			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("rows of key column %d", i+1), v.Len(), c.n)
 		}
 		if err := c.checkValid(); err != nil {
 			return nil, err
@@ -245,7 +245,7 @@ func (c *values) checkValid() error {
 	case c.array != nil:
 		return errors.New("Valid is for Go values: want the NULLs of an Array in the array")
 	case len(c.valid) != c.n:
-		return faults.Mismatch(fault.At{}, "rows of Valid", fmt.Sprint(c.n), fmt.Sprint(len(c.valid)))
+		return faults.Mismatch(fault.At{}, "rows of Valid", c.n, len(c.valid))
 	}
 	return nil
 }

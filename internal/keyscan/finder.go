@@ -64,7 +64,7 @@ type matchScan interface {
 
 // Size returns the bytes of memory that are kept between row groups.
 func (k *Finder) Size() int64 {
-	n := k.counts.size() + 4*int64(cap(k.base))
+	n := int64(2*cap(k.counts.yes) + cap(k.counts.excluded) + 4*cap(k.base))
 	if k.where != nil {
 		n += k.where.Size()
 	}

@@ -51,7 +51,7 @@ func (k *Keys) Probe() ([]uint32, error) {
 	}
 	var err error
 	if k.hits, err = k.Filter.ProbeBatch(k.Batch, k.hits); err != nil {
-		return nil, fmt.Errorf("%s: %w", k.Piece.File.Name(), err)
+		return nil, k.Piece.File.Failed(err)
 	}
 	return k.hits, nil
 }

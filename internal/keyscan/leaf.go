@@ -1,8 +1,6 @@
 package keyscan
 
 import (
-	"fmt"
-
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/parquet-go/parquet-go/format"
@@ -76,7 +74,7 @@ func (l *Leaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) e
 	if l.enc == nil {
 		enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, l.options)
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.file.Name(), err)
+			return l.file.Failed(err)
 		}
 		l.enc = enc
 	}
@@ -88,7 +86,7 @@ func (l *Leaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) e
 	rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
 	defer rec.Release()
 	if err := l.enc.Encode(rec, b); err != nil {
-		return fmt.Errorf("%s: %w", l.file.Name(), err)
+		return l.file.Failed(err)
 	}
 	return f(b)
 }

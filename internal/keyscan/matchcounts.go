@@ -50,9 +50,6 @@ func Passed[T int | uint32](v *MatchCounts, dst []T, first T, anyOf bool) []T {
 	return dst[:n]
 }
 
-// size returns the bytes of memory that are kept between calls.
-func (v *MatchCounts) size() int64 { return int64(2*cap(v.yes) + cap(v.excluded)) }
-
 // zeroed returns n zeros, in the memory of s if it suffices.
 func zeroed[T any](s []T, n int) []T {
 	s = slices.Grow(s[:0], n)[:n]

@@ -103,7 +103,7 @@ func Read(ctx context.Context, pieces []source.Piece, o ReadOptions, newWork fun
 	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p source.Piece) bool { return source.IsText(p.File.Format()) }) {
 		all = tasks.TextRuns(all, way.Workers)
 	}
-	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(all, way.Workers), progress: progress.Of(ctx)}
+	shared := &keyReading{options: o, columns: columns, way: way, parsers: way.Workers / max(min(len(all), way.Workers), 1), progress: progress.Of(ctx)}
 	if slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Remote() }) {
 		shared.ahead = shared.lookAhead(ctx, all)
 		defer shared.ahead.stop()
@@ -327,11 +327,6 @@ func (w *keyWorker) plainText(f *source.File) (t *text.Table, column int, ok boo
 		return nil, 0, false
 	}
 	return t, index[0], true
-}
-
-// parsersOf divides the threads among the row groups that are read at the same time.
-func parsersOf(tasks []tasks.Task, threads int) int {
-	return threads / max(min(len(tasks), threads), 1)
 }
 
 // text passes on the keys of row groups of a text file.

@@ -2,7 +2,6 @@ package keyscan
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -101,7 +100,7 @@ func (r *RecordKeys) satisfying(rec arrow.Record, at Position, fn func() error) 
 	}
 	some, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.File.Name(), err)
+		return r.File.Failed(err)
 	}
 	defer some.Release()
 	return r.Step(some, Position{rows: r.kept}, fn)

@@ -6,7 +6,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
-	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -26,7 +25,7 @@ func (o *Options) checkRules() error {
 			return err
 		}
 		used = used || want == got
-		if want != got && (want != 0 || concerned(m.Members())) {
+		if want != got && (want != 0 || keys.UUID.Concerns(keys.ClassesOf(m.Members().KeyClasses()))) {
 			return otherRule(m, want, got)
 		}
 	}
@@ -35,11 +34,6 @@ func (o *Options) checkRules() error {
 			WithHint("the rule is for strings: leave it out")
 	}
 	return nil
-}
-
-// concerned reports whether a rule could change the filter's keys.
-func concerned(f *filters.Filter) bool {
-	return keys.UUID.Concerns(keys.ClassesOf(f.KeyClasses()))
 }
 
 // otherRule is the error for a filter that was built with the rule want, if the

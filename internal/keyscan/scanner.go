@@ -253,7 +253,7 @@ func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
 	for _, name := range o.Columns {
 		field, err := keys.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		if at := slices.Index(cols, field.Index[0]); at >= 0 {
 			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name(), o.Columns[at], name)

@@ -3,6 +3,7 @@ package lake
 import (
 	"bytes"
 	"cmp"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,8 +229,12 @@ func (v *viewer) missing(c *Column, value int, at fault.At) error {
 		return err
 	}
 	if value >= 0 {
-		a, ok := hive.Value(v.values[value], field.Type)
-		if !ok || c.Type == "binary" && a.NullN() == 0 { // whose texts are not the value
+		p := v.values[value]
+		if b, err := hex.DecodeString(p.Text); err == nil && c.Type == "binary" {
+			p.Text = string(b)
+		}
+		a, ok := hive.Value(p, field.Type)
+		if !ok {
 			return faults.Mismatch(fault.At{File: at.File, Column: c.Name}, "the table's value of a column that the file lacks", "a value of type "+c.Type, strconv.Quote(v.values[value].Text))
 		}
 		defer a.Release()

@@ -6,8 +6,9 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // Shape says how a leaf's entries become entries of another leaf.
@@ -121,29 +122,20 @@ func (m *pageMaker) levels(k *kind, cols []column, rows []uint32, as Shape) (hit
 		return rows, none == 0
 	}
 	m.def = sized(m.def, len(rows))
-	nulls := anyNull(cols)
+	nulls := slices.ContainsFunc(cols, func(c column) bool { return c.def != nil })
 	switch full := uint8(as.MaxDef); {
 	case none == len(rows):
 		clear(m.def)
 		return nil, true
 	case none == 0 && !nulls:
-		fill(m.def, full)
+		for i := range m.def {
+			m.def[i] = full
+		}
 		return rows, true
 	case nulls:
 		return m.present(cols, rows, k.maxDef, as.Shift), true
 	default:
 		return m.matched(rows, full), true
-	}
-}
-
-// anyNull reports whether any row of a leaf that is not repeated is NULL.
-func anyNull(cols []column) bool {
-	return slices.ContainsFunc(cols, func(c column) bool { return c.def != nil })
-}
-
-func fill(levels []uint8, level uint8) {
-	for i := range levels {
-		levels[i] = level
 	}
 }
 

@@ -98,7 +98,10 @@ func (s *Store) Append(b *Block, rows []uint32) error {
 	for i := range s.leaves {
 		if err := s.appendLeaf(i, &b.cols[i], rows, n); err != nil {
 			for j := range i + 1 {
-				s.truncate(j)
+				cols := s.leaves[j] // of which the store does not count the new rows
+				for seg := s.rows >> segmentShift; seg < len(cols); seg++ {
+					cols[seg].truncate(&s.kinds[j], max(s.rows-seg<<segmentShift, 0))
+				}
 			}
 			return err
 		}
@@ -158,12 +161,4 @@ func (s *Store) charge(bytes int64) error {
 	}
 	s.bytes += bytes
 	return nil
-}
-
-// truncate removes the rows of a leaf that the store does not count.
-func (s *Store) truncate(leaf int) {
-	cols := s.leaves[leaf]
-	for seg := s.rows >> segmentShift; seg < len(cols); seg++ {
-		cols[seg].truncate(&s.kinds[leaf], max(s.rows-seg<<segmentShift, 0))
-	}
 }

@@ -132,7 +132,14 @@ func (k *kind) parse(c *column, in *cursor.Cursor, rows int) (what string) {
 	case k.typ == format.Boolean && exceeds(c.values, 1):
 		return "booleans"
 	case k.dense:
-		return k.parseDense(c, rows, there)
+		size := uint64(rows) * uint64(k.width)
+		if there == 0 && size <= math.MaxInt { // all rows are NULL, and their levels were there
+			c.values = make([]byte, size)
+		}
+		if uint64(len(c.values)) != size {
+			return "values"
+		}
+		return ""
 	case uint64(len(c.values)) < uint64(there)*uint64(k.least()):
 		return "values"
 	}
@@ -150,17 +157,6 @@ func (k *kind) least() int {
 // exceeds reports whether a level, or a boolean, is above max.
 func exceeds(b []uint8, max uint8) bool {
 	return len(b) > 0 && slices.Max(b) > max
-}
-
-func (k *kind) parseDense(c *column, rows, there int) (what string) {
-	size := uint64(rows) * uint64(k.width)
-	if there == 0 && size <= math.MaxInt { // all rows are NULL, and their levels were there
-		c.values = make([]byte, rows*k.width)
-	}
-	if uint64(len(c.values)) != size {
-		return "values"
-	}
-	return ""
 }
 
 // parseStarts finds where each row starts. The number of values was compared with

@@ -84,10 +84,6 @@ type bundleFile struct {
 	parts  []int // that have rows in it, ascending
 }
 
-func (o Destination) newBundler(files *publish.Writer, parts []Part) *bundler {
-	return &bundler{out: o, files: files, parts: parts, bundle: o.bundles(parts), last: -1}
-}
-
 // add writes rows and takes ownership of them.
 func (b *bundler) add(ctx context.Context, r outRows) error {
 	if err := b.place(ctx, r.of()); err != nil {

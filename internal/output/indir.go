@@ -118,7 +118,7 @@ func unlinked(s storage.Storage, name string) string {
 // inputs returns the files of the log as the state of a directory has them.
 func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	if o.Run != nil && o.Run.List != nil {
-		return o.listed(ctx, o.Run.List)
+		return o.Run.List.State(ctx), o.checkListed(ctx, o.Run.List)
 	}
 	in := publish.Inputs{Len: len(o.logs), Left: map[string]bool{}}
 	if err := o.checkNames(o.logs); err != nil {
@@ -158,12 +158,6 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 		}
 	}
 	return in, nil
-}
-
-// listed returns the inputs of a list as the state of a directory has them, if no two of them
-// have one output.
-func (o Destination) listed(ctx context.Context, list *inputs.List) (publish.Inputs, error) {
-	return list.State(ctx), o.checkListed(ctx, list)
 }
 
 // checkListed is checkNames for a list.

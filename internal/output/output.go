@@ -300,7 +300,7 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 		clear[root] = true
 		return nil
 	}
-	for _, f := range r.inputs() {
+	for _, f := range slices.Concat(r.IDs, r.Log) {
 		if f.Reader() == nil { // not in a storage
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -67,9 +66,6 @@ func (r *Run) outputs() (files []*source.File) {
 	}
 	return files
 }
-
-// inputs returns all files.
-func (r *Run) inputs() []*source.File { return slices.Concat(r.IDs, r.Log) }
 
 // Pieces returns what one worker reads of the files that [Destination.Pending] has returned. It
 // is [source.Split], except that inputs whose outputs were damaged are divided as when these were

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
@@ -75,7 +76,7 @@ func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, part
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := asOut(arraycopy.ScanPart(ctx, s, pairs, pieces))
+			rows := each.Seq(arraycopy.ScanPart(ctx, s, pairs, pieces), func(r arraycopy.Rows) outRows { return outRows{Rows: r} })
 			if asPages {
 				rows = pages(ctx, s, pairs, sources, left)
 			}

@@ -44,7 +44,7 @@ func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error)
 		targets = append(targets, publish.Target{Name: o.nameOf(u.Input.Rel, u.Lo, u.Hi, whole), Input: u.Input.Rel})
 	}
 	files := job.NewWriter(targets)
-	return &dirSink{o, job, files, o.newBundler(files, parts)}, nil
+	return &dirSink{o, job, files, &bundler{out: o, files: files, parts: parts, bundle: o.bundles(parts), last: -1}}, nil
 }
 
 func (d *dirSink) write(ctx context.Context, r outRows) error { return d.bundles.add(ctx, r) }

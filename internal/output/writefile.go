@@ -71,7 +71,11 @@ func (w plainWriter) Write(r outRows) error {
 // it, too.
 func (o Destination) newWriter(dst io.Writer, p Part, shared bool) (writer, error) {
 	if p.pages != nil {
-		return newPageWriter(dst, p.pages)
+		if p.pages.Sink.W == nil {
+			return pageWriter{p.pages.Layout}, p.pages.Sink.To(dst)
+		}
+		p.pages.Sink.W = dst
+		return pageWriter{p.pages.Layout}, p.pages.Layout.Restart(p.pages.Sink)
 	}
 	in := p.Piece.File
 	plain := o.Format == dataset.ArrowFile && (shared || in != nil && in.Format() == dataset.ArrowStream)

@@ -3,7 +3,6 @@ package output
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -143,15 +142,6 @@ func (o Destination) openLayout(src, like *pagecopy.Source, begin func(parquet.W
 
 // pageWriter writes row groups of pages.
 type pageWriter struct{ layout *parquet.Writer }
-
-// newPageWriter begins a file of a source's layout. The one before must be closed.
-func newPageWriter(dst io.Writer, src *pagecopy.Source) (writer, error) {
-	if src.Sink.W == nil {
-		return pageWriter{src.Layout}, src.Sink.To(dst)
-	}
-	src.Sink.W = dst
-	return pageWriter{src.Layout}, src.Layout.Restart(src.Sink)
-}
 
 func (w pageWriter) Size() int64 { return w.layout.Size() }
 

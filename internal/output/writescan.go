@@ -261,20 +261,14 @@ func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *tables
 			return err
 		}
 	}
-	w.countNulls(s.Stats, parts, of)
-	return nil
-}
-
-// countNulls adds the rows without a key that a scan of the parts has found. Row groups
-// that are scanned several times count once.
-func (w *ScanWriter) countNulls(s *keyscan.Stats, parts []Part, of []int) {
 	for i, p := range parts {
 		if w.counted.Contains(p.Piece) && w.counted.Lo < w.counted.Hi {
-			continue
+			continue // row groups that are scanned several times count once
 		}
-		w.nulls[of[i]] += s.KeysNullOf(p.Piece)
+		w.nulls[of[i]] += s.Stats.KeysNullOf(p.Piece)
 		w.counted = p.Piece
 	}
+	return nil
 }
 
 // endFilling writes the row group that the last scan has left unfinished, if there is
@@ -330,7 +324,7 @@ func (w *ScanWriter) close(ctx context.Context) (dataset.Written, error) {
 
 // abort discards what was written. After close it does nothing.
 func (w *ScanWriter) abort() {
-	w.rows.abort()
+	_ = w.rows.fail(errAborted)
 	_ = w.shut() // its rows are not needed
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -31,11 +29,6 @@ func (r outRows) release() {
 	if r.Record != nil {
 		r.Record.Release()
 	}
-}
-
-// asOut returns records on their way to an output.
-func asOut(seq iter.Seq2[arraycopy.Rows, error]) iter.Seq2[outRows, error] {
-	return each.Seq(seq, func(r arraycopy.Rows) outRows { return outRows{Rows: r} })
 }
 
 // of returns the numbers of rows by part.
@@ -140,9 +133,6 @@ func (w *rowWriter) fail(err error) error {
 	}
 	return w.err
 }
-
-// abort discards what was written, unless the output has ended.
-func (w *rowWriter) abort() { _ = w.fail(errAborted) }
 
 // close completes the output and returns what was written.
 func (w *rowWriter) close() (dataset.Written, error) {

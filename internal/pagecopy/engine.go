@@ -264,8 +264,6 @@ type mapped struct {
 	unmap func() error // nil: no job was begun
 }
 
-func (m *mapped) begin(f *source.File) { m.once.Do(func() { m.unmap = f.LoadPages() }) }
-
 func (m *mapped) end() error {
 	if m.unmap == nil {
 		return nil

@@ -68,7 +68,7 @@ func NewPairLayout(f *source.File, p *tables.Pairs, like *PairLayout) (*PairLayo
 			a.changed = true
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 	}
 	md := f.Schema().Metadata()
@@ -76,7 +76,7 @@ func NewPairLayout(f *source.File, p *tables.Pairs, like *PairLayout) (*PairLayo
 		a.Arrow = take.WithoutKeys(a.Arrow, take.Describing...)
 	}
 	if err := a.complete(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, f.Failed(err)
 	}
 	l := a.PairLayout // without what was needed to make it
 	return &l, nil

@@ -48,7 +48,7 @@ func (w *worker) releaseBuffers() {
 func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), err error) {
 	e, f := w.engine, s.source.Piece.File
 	defer source.Recovered(f, s.Range.Group, &err)
-	s.mapped.begin(f)
+	s.mapped.once.Do(func() { s.mapped.unmap = f.LoadPages() })
 	if w.file != f {
 		if w.checks == nil {
 			w.checks = e.scanner.Checks()

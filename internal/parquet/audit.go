@@ -129,7 +129,7 @@ func (a *audit) differs(relied bool, page int, what string, want, got any, means
 	at := a.at
 	at.Page = page
 	if relied {
-		return faults.Wanted(faults.Corrupt(at, "%s", what), fmt.Sprintf("%v, as decoded", want), fmt.Sprint(got)).WithHint("%s; write the file again", means)
+		return faults.Wanted(faults.Corrupt(at, "%s", what), fmt.Sprintf("%v, as decoded", want), got).WithHint("%s; write the file again", means)
 	}
 	a.note(fmt.Errorf("%v: %s: want %v, as decoded, got %v; scans do not rely on it", at, what, want, got))
 	return nil

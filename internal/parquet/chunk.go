@@ -264,10 +264,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			c.page = Page{Number: c.pages, Offset: offset, FirstRow: c.rows}
 			c.run = 0
 			if err = c.decode(header, body); err == nil {
-				err = c.chargeShared(ctx, header)
-			}
-			if err == nil && c.wide != nil {
-				err = c.widen()
+				err = c.finish(ctx, header)
 			}
 			if err == nil && c.page.Values > 0 {
 				if c.shape != nil {

@@ -159,7 +159,7 @@ func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
 // number at the start of the file only if first is set.
 func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	if f.Size < int64(len(magic)+tailSize) {
-		return nil, faults.Wanted(faults.Corrupt(at, "too short for a Parquet file"), fmt.Sprintf("%d bytes or more", len(magic)+tailSize), fmt.Sprint(f.Size))
+		return nil, faults.Wanted(faults.Corrupt(at, "too short for a Parquet file"), fmt.Sprintf("%d bytes or more", len(magic)+tailSize), f.Size)
 	}
 	head := []byte(magic)
 	if first {
@@ -182,7 +182,7 @@ func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if n == 0 || n > f.Size-int64(len(magic)+tailSize) {
-		return nil, faults.Wanted(faults.Corrupt(at, "the footer's length"), fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), fmt.Sprint(n))
+		return nil, faults.Wanted(faults.Corrupt(at, "the footer's length"), fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), n)
 	}
 	if n > maxFooterSize {
 		return nil, faults.Unsupported(at, "a footer of %s; the limit is %s", show.Size(n), show.Size(maxFooterSize)).
@@ -270,7 +270,7 @@ func (f *File) checkRowGroups(at fault.At) error {
 		}
 		total += rg.NumRows
 		if len(rg.Columns) != len(f.Leaves) {
-			return faults.Wanted(faults.Corrupt(gat, "column chunks of the row group"), fmt.Sprintf("%d, one for each column", len(f.Leaves)), fmt.Sprint(len(rg.Columns)))
+			return faults.Wanted(faults.Corrupt(gat, "column chunks of the row group"), fmt.Sprintf("%d, one for each column", len(f.Leaves)), len(rg.Columns))
 		}
 		f.RowGroups[g].Rows = rg.NumRows
 		for c := range rg.Columns {
@@ -286,7 +286,7 @@ func (f *File) checkRowGroups(at fault.At) error {
 		}
 	}
 	if n := f.Metadata.NumRows; n != total && n != 0 { // some writers leave it 0
-		return faults.Wanted(faults.Corrupt(at, "rows of the file"), fmt.Sprintf("%d, as the row groups have", total), fmt.Sprint(f.Metadata.NumRows))
+		return faults.Wanted(faults.Corrupt(at, "rows of the file"), fmt.Sprintf("%d, as the row groups have", total), f.Metadata.NumRows)
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (f *File) checkChunk(g, c int) error {
 	case !slices.Equal(md.PathInSchema, leaf.Path):
 		return faults.Corrupt(at, "the column chunk belongs to another column")
 	case md.Type != leaf.Type:
-		return faults.Wanted(faults.Corrupt(at, "type of the column chunk"), fmt.Sprintf("%v, as in the schema", leaf.Type), fmt.Sprint(md.Type))
+		return faults.Wanted(faults.Corrupt(at, "type of the column chunk"), fmt.Sprintf("%v, as in the schema", leaf.Type), md.Type)
 	case md.Codec < format.Uncompressed || md.Codec > format.Lz4Raw:
 		return faults.Unsupported(at, "compression codec %d", int32(md.Codec)).
 			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")

@@ -40,13 +40,6 @@ func (b *Buffers) takeEarly(of *File, src []byte, end int64, size, need int) boo
 	return false
 }
 
-// forgetEarly drops pages that were decompressed early. Their memory is kept.
-func (b *Buffers) forgetEarly() {
-	for i := range b.early {
-		b.early[i].of = nil
-	}
-}
-
 // forgetPassed drops early pages that the walk will not use: all except dictionaries and pages of
 // the file that end in (pos, end]. Some are decompressed for nothing, because the rows of a page
 // may be an estimate.
@@ -102,7 +95,10 @@ const mostTogether = 1 << 20
 // Dictionaries decompresses the small dictionaries of a mapped row group's leaves together, for
 // the next Chunks that read into b. Chunks with few pages have nothing else to decompress in turns.
 func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
-	b.forgetEarly()
+	// Pages that were decompressed early are dropped. Their memory is kept.
+	for i := range b.early {
+		b.early[i].of = nil
+	}
 	b.use(f)
 	t, room := together{buf: b}, int64(mostTogether)
 	for _, l := range leaves {

@@ -134,7 +134,7 @@ func (c *Chunk) skip(h *meta.PageHeader, rows int64) error {
 		n = h.DataPageHeaderV2.V.NumValues
 	}
 	if n < 0 || int64(n) > c.md.NumValues-c.values || rows > int64(n) || c.leaf.MaxRep == 0 && rows != int64(n) {
-		return faults.Wanted(faults.Corrupt(at, "values of %d rows", rows), fmt.Sprintf("at most %d, the rest of the column chunk", c.md.NumValues-c.values), fmt.Sprint(n))
+		return faults.Wanted(faults.Corrupt(at, "values of %d rows", rows), fmt.Sprintf("at most %d, the rest of the column chunk", c.md.NumValues-c.values), n)
 	}
 	for len(c.left) > 0 && int64(c.left[0]) < c.rows+rows { // the page may be skipped for its encoding and hold selected rows
 		c.left = c.left[1:]

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -30,17 +31,19 @@ func newWidening(from, to *meta.Leaf) (*widening, error) {
 	if from.Type == to.Type && from.TypeLength == to.TypeLength {
 		return nil, nil
 	}
-	a, b, ok := from.Logical, to.Logical, false
+	a, b := from.Logical, to.Logical
+	decimals := a.Kind == meta.Decimal && b.Kind == meta.Decimal && a.Scale == b.Scale
 	number := func(l meta.Logical) bool { return l.Kind == meta.None || l.Kind == meta.Int && l.Signed }
-	decimals := a.Kind == meta.Decimal && b.Kind == meta.Decimal && a.Scale == b.Scale && a.Precision <= b.Precision
+	ok := decimals || number(a) && number(b)
 	switch to.Type {
 	case format.Int64:
-		ok = from.Type == format.Int32 && (number(a) && number(b) || decimals)
+		ok = ok && from.Type == format.Int32
 	case format.Double:
-		ok = from.Type == format.Float && a.Kind == meta.None && b.Kind == meta.None
+		ok = ok && from.Type == format.Float
 	case format.FixedLenByteArray:
-		little := from.Type == format.Int32 || from.Type == format.Int64
-		ok = decimals && (little || from.Type == format.FixedLenByteArray) && from.Width() < to.TypeLength
+		ok = decimals && from.Width() > 0 && from.Width() < to.TypeLength
+	default:
+		ok = false
 	}
 	if !ok {
 		return nil, fmt.Errorf("column %s: no conversion of %v to %v", to.Dotted, from.Type, to.Type)
@@ -111,8 +114,12 @@ func (w *widening) chunk(md *meta.ColumnMetaData) {
 	md.TotalUncompressedSize = min(md.TotalUncompressedSize, math.MaxInt64/times) * times
 }
 
-// widen converts the page.
-func (c *Chunk) widen() error {
+// finish converts the values of a decoded page, if they have a wider type. It first charges for
+// those whose size is known only now.
+func (c *Chunk) finish(ctx context.Context, h *meta.PageHeader) error {
+	if err := c.chargeShared(ctx, h); err != nil || c.wide == nil {
+		return err
+	}
 	p := &c.page
 	if p.Stored = nil; p.Coded {
 		return nil

@@ -241,7 +241,7 @@ func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
 		return c.fail("a page of %d values with %d, in %d bytes or indices", there, p.NonNull, size)
 	case p.Coded && p.NonNull > 0 && (dict == nil || l.Type == format.Boolean):
 		return c.fail("a page of indices without a dictionary")
-	case c.entries == 0 && c.page.entries == 0 && c.midRow(p):
+	case c.entries == 0 && c.page.entries == 0 && p.Values > 0 && p.Rep != nil && p.Rep[0] != 0:
 		return c.fail("a column chunk that begins in the middle of a row")
 	}
 	return nil
@@ -250,9 +250,6 @@ func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
 func (c *ChunkWriter) fail(format string, args ...any) error {
 	return fmt.Errorf("column %s: to be written: "+format, append([]any{c.leaf.Dotted}, args...)...)
 }
-
-// midRow reports whether p continues the current row.
-func (c *ChunkWriter) midRow(p *Page) bool { return p.Values > 0 && p.Rep != nil && p.Rep[0] != 0 }
 
 // addPlain adds as many entries from at on as belong to the pending page.
 func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {

@@ -83,21 +83,6 @@ func (b *dictBuilder) start(width, limit int, grows bool) {
 	clear(b.slots)
 }
 
-// release drops the values, and frees memory that is larger than most dictionaries
-// need.
-func (b *dictBuilder) release() {
-	b.from = nil
-	if len(b.slots) > 1<<19 {
-		b.slots = nil
-	}
-	if cap(b.dict.Plain) > 2*DefaultDictBytes {
-		b.dict = Dictionary{}
-	}
-	if cap(b.remap) > 1<<18 {
-		b.remap = nil
-	}
-}
-
 func (b *dictBuilder) merged() *Dictionary { return &b.dict }
 
 // held returns b's memory in bytes. b may be nil.

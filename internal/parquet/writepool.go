@@ -56,12 +56,6 @@ const (
 	minOfMany = 16 << 10
 )
 
-// minMoved returns the smallest part of a chunk to move. The smaller parts of all leaves
-// together hardly exceed the Pool's memory.
-func (w *Writer) minMoved() int64 {
-	return min(max(w.opts.Pool.Most/int64(len(w.leaves)), minOfMany), minMoved)
-}
-
 // blockPool holds free blocks. Small chunks use small blocks; large chunks use few
 // blocks.
 type blockPool [blockClasses][][]byte
@@ -72,7 +66,8 @@ func (w *Writer) store(s *pageBytes, b []byte) error {
 	for len(b) > 0 {
 		last := len(s.blocks) - 1
 		if last < 0 || len(s.blocks[last]) == cap(s.blocks[last]) {
-			if s.held >= w.minMoved() && w.opts.Pool.full() {
+			// The smaller parts of all leaves together hardly exceed the Pool's memory.
+			if s.held >= min(max(w.opts.Pool.Most/int64(len(w.leaves)), minOfMany), minMoved) && w.opts.Pool.full() {
 				if err := w.move(s); err != nil {
 					return err
 				}
@@ -260,7 +255,17 @@ func (w *Writer) putDict(d *dictBuilder) {
 	if d == nil {
 		return
 	}
-	d.release()
+	// Memory that is larger than most dictionaries need is freed.
+	d.from = nil
+	if len(d.slots) > 1<<19 {
+		d.slots = nil
+	}
+	if cap(d.dict.Plain) > 2*DefaultDictBytes {
+		d.dict = Dictionary{}
+	}
+	if cap(d.remap) > 1<<18 {
+		d.remap = nil
+	}
 	p := w.opts.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()

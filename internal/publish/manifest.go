@@ -281,16 +281,12 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 	return p, unescapeFiles(at, p.Files)
 }
 
-func outside(at fault.At, name string) error {
-	return faults.Corrupt(at, "the file name %q, which is outside the directory or not an output", name).WithHint(hint)
-}
-
 func unescapeFiles(at fault.At, files []File) error {
 	for i := range files {
 		f := &files[i]
 		f.Name, f.Staged, f.Inputs = UnescapeName(f.Name), UnescapeName(f.Staged), each.Slice(f.Inputs, UnescapeName)
 		if !localName(f.Name) {
-			return outside(at, f.Name)
+			return faults.Corrupt(at, "the file name %q, which is outside the directory or not an output", f.Name).WithHint(hint)
 		}
 	}
 	return nil

@@ -34,11 +34,11 @@ func (*requireError) Cause() cause.Code { return cause.Gate }
 // of IDs, of total, that have a row.
 func (r Require) Check(c Counts, matched [2]int64, total int64) error {
 	e := &requireError{}
-	unmet := func(what, want, got string) {
-		e.unmet = append(e.unmet, fmt.Sprintf("%s: want %s, got %s", what, want, got))
+	unmet := func(what, want string, got any) {
+		e.unmet = append(e.unmet, fmt.Sprintf("%s: want %s, got %v", what, want, got))
 	}
 	if c.RowsOut < r.Rows {
-		unmet("rows of the answer", fmt.Sprintf("%d or more", r.Rows), fmt.Sprint(c.RowsOut))
+		unmet("rows of the answer", fmt.Sprintf("%d or more", r.Rows), c.RowsOut)
 	}
 	if r.IDsMatched > 0 && !(ratio(matched[0], total) >= r.IDsMatched) {
 		got := partOf(matched[0], total)

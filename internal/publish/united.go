@@ -109,13 +109,13 @@ func (d *Dir) covered(u *mergedParts) error {
 		}
 	}
 	if inputs != u.first.Task.Inputs {
-		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "inputs", fmt.Sprint(u.first.Task.Inputs), fmt.Sprint(inputs))).WithHint("run all workers again with {Force}")
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "inputs", u.first.Task.Inputs, inputs)).WithHint("run all workers again with {Force}")
 	}
 	for _, f := range u.files {
 		rows += f.Rows
 	}
 	if rows != u.counts.RowsOut {
-		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), fmt.Sprint(rows))).WithHint("run all workers again with {Force}")
+		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), rows)).WithHint("run all workers again with {Force}")
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func (w *Records) record(rec arrow.Record) (arrow.Record, error) {
 	}
 	kept, err := take.Record(memory.DefaultAllocator, own, rows)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.Name(), err)
+		return nil, w.file.Failed(err)
 	}
 	return kept, nil
 }

@@ -66,8 +66,8 @@ func parse(f *filters.Facts, body []byte) (s said, err error) {
 	s.Rows, s.Total = c.U64(), c.U64()
 	s.Spec.Key = string(c.Take(uint64(c.U16())))
 	s.Spec.Weight = string(c.Take(uint64(c.U16())))
-	wrong := func(what, want string, got any) error {
-		return faults.Wanted(faults.Corrupt(fault.At{}, "%s", what), want, fmt.Sprint(got))
+	wrong := func(what string, want, got any) error {
+		return faults.Wanted(faults.Corrupt(fault.At{}, "%s", what), want, got)
 	}
 	p := s.Spec.Params
 	switch {
@@ -82,7 +82,7 @@ func parse(f *filters.Facts, body []byte) (s said, err error) {
 	case s.Spec.Ranges && !Ranged(filters.New(*f).KeyClasses()):
 		return s, wrong("key of a sketch with ranges", "one column of integers, dates or timestamps", filters.New(*f).KeyClasses())
 	case s.Spec.Weight == "" && s.Rows != s.Total:
-		return s, wrong("total without weights", fmt.Sprint(s.Rows), s.Total)
+		return s, wrong("total without weights", s.Rows, s.Total)
 	case s.Rows == 0 && s.Total > 0:
 		return s, wrong("total without rows", "0", s.Total)
 	}

@@ -26,7 +26,7 @@ func (f *File) Check(ctx context.Context, group int) (err error) {
 	if err := f.checkGroup(group); err != nil {
 		return err
 	}
-	for _, err := range onFault(readKeys(held, f.table, group, nil)) { // readKeys accepts INT96 in any unit
+	for _, err := range onFault(ReadKeysOf(held, f.table, group, nil, nil)) { // ReadKeysOf accepts INT96 in any unit
 		if err != nil {
 			return err
 		}

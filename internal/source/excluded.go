@@ -55,25 +55,18 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]Entry) (kept [][]Entr
 	if left == 0 && first != nil {
 		kept[firstOf] = append(kept[firstOf], *first)
 	}
-	o.tellExcluded(lists, kept)
-	return kept, some, nil
-}
-
-// tellExcluded records the objects of lists that are not in kept, and passes them to
-// Excluded.
-func (o *Opening) tellExcluded(lists, kept [][]Entry) {
 	for i, list := range lists {
 		in := map[string]bool{}
 		for _, e := range kept[i] {
 			in[e.Name] = true
 		}
 		for _, e := range list {
-			if in[e.Name] {
-				continue
+			if !in[e.Name] {
+				o.unsatisfying(e)
 			}
-			o.unsatisfying(e)
 		}
 	}
+	return kept, some, nil
 }
 
 // unsatisfying records one.
@@ -164,7 +157,7 @@ func (f *File) CheckStored(layout *HiveLayout, bound *where.Bound, ignoreCase bo
 		c := layout.Columns[field.Index[0]]
 		for _, stored := range f.Schema().Fields()[:f.StoredColumns()] {
 			if (stored.Name == c.Name || ignoreCase && strings.EqualFold(stored.Name, c.Name)) && !where.Alike(stored.Type, c.Type) {
-				e := faults.Mismatch(fault.At{File: f.name, Column: stored.Name}, "", keys.TypeName(c.Type)+" as in the path", stored.Type.String())
+				e := faults.Mismatch(fault.At{File: f.name, Column: stored.Name}, "", keys.TypeName(c.Type)+" as in the path", stored.Type)
 				return faults.About(e, "the type of a column of {Where} that is both in the file and in its path").
 					WithHint("give the path's column the file's type with {HiveTypes}, or use {Hive off}")
 			}

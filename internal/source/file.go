@@ -131,6 +131,9 @@ func (f *File) LeftOut() []string {
 // Name returns the name by which the file was opened, for messages.
 func (f *File) Name() string { return f.name }
 
+// Failed returns err with the name of the file before it.
+func (f *File) Failed(err error) error { return fmt.Errorf("%s: %w", f.name, err) }
+
 // Rel returns what identifies the file on every machine, see [storage.Object].
 func (f *File) Rel() string { return f.rel }
 
@@ -258,7 +261,7 @@ func (f *File) with(t Table) *File {
 // checkGroup returns an error unless i, counted from 0, is a row group.
 func (f *File) checkGroup(i int) error {
 	if n := f.NumGroups(); i < 0 || i >= n {
-		return faults.Mismatch(fault.At{File: f.name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
+		return faults.Mismatch(fault.At{File: f.name}, "row group", fmt.Sprintf("0 to %d", n-1), i)
 	}
 	return nil
 }
@@ -267,7 +270,7 @@ func (f *File) checkGroup(i int) error {
 func (f *File) CheckColumns(columns []int) error {
 	for _, c := range columns {
 		if n := f.Schema().NumFields(); c < 0 || c >= n {
-			return faults.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
+			return faults.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), c)
 		}
 	}
 	return nil

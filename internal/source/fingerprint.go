@@ -83,7 +83,7 @@ func (f *File) digestContent() ([]byte, error) {
 	defer digestBuffers.Put(buf)
 	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.reader, f.bytes, f.reading}, 0, f.size), *buf)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, f.Failed(err)
 	}
 	return sum(h), f.Rest()
 }

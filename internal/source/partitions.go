@@ -166,7 +166,7 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 		}
 		c, err := arrowparquet.NewConstant(p.Name, v)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, f.Failed(err)
 		}
 		f.hive.values.Store(p, c)
 		list = append(list, c)

@@ -16,13 +16,8 @@ import (
 // batch of an Arrow file may contain the whole file.
 const StepRows = 1 << 16
 
-// readKeys is Read for columns that are used only as keys.
-func readKeys(ctx context.Context, from Table, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return ReadKeysOf(ctx, from, group, columns, nil)
-}
-
-// ReadKeysOf is readKeys for the given rows of a Parquet file (nil: all), and for
-// all rows of other files.
+// ReadKeysOf is Read for columns that are used only as keys: for the given rows of a
+// Parquet file (nil: all), and for all rows of other files.
 func ReadKeysOf(ctx context.Context, from Table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	if p, ok := from.(*arrowparquet.Parquet); ok {
 		return p.ReadKeys(ctx, group, columns, rows)

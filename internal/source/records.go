@@ -133,7 +133,7 @@ func (p *recordPass) run(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", p.at, err)
 	}
 	if p.opts.Rows > 0 && p.rows != p.opts.Rows {
-		return faults.Mismatch(p.at, "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), fmt.Sprint(p.rows))
+		return faults.Mismatch(p.at, "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), p.rows)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (p *recordPass) check(rec arrow.Record) error {
 	}
 	fields := p.recordTable.schema.Fields()
 	if n := int(rec.NumCols()); n != len(fields) {
-		return faults.Mismatch(p.here(), "columns of a record", fmt.Sprintf("%d as in the schema", len(fields)), fmt.Sprint(n))
+		return faults.Mismatch(p.here(), "columns of a record", fmt.Sprintf("%d as in the schema", len(fields)), n)
 	}
 	for i, f := range fields {
 		at := p.here()
@@ -161,7 +161,7 @@ func (p *recordPass) check(rec arrow.Record) error {
 		case name != f.Name:
 			return faults.Mismatch(at, fmt.Sprintf("column %d of a record", i+1), f.Name+" as in the schema", name)
 		case !arrow.TypeEqual(col.DataType(), f.Type):
-			return faults.Mismatch(at, "type of a record's column", f.Type.String()+" as in the schema", col.DataType().String())
+			return faults.Mismatch(at, "type of a record's column", f.Type.String()+" as in the schema", col.DataType())
 		case !f.Nullable && col.NullN() > 0:
 			return faults.Mismatch(at, "column of a record", "no NULL, as the schema says", fmt.Sprintf("%d", col.NullN()))
 		}

@@ -141,7 +141,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		holds = func(bounds []lake.Bound) bool { return possible(satisfies, of.facts(bounds, satisfies, nil)) }
 	}
 	var spare []Entry // an excluded file, for its columns
-	of.excluded, err = s.Files(ctx, holds, func(f *lake.File) error {
+	skipped, err := s.Files(ctx, holds, func(f *lake.File) error {
 		e := Entry{f.Object, &OfTable{of, f.Parts, f.Values, f.Deleted}}
 		e.Found = true
 		e.Rel = e.Of.rel(e.Name)
@@ -155,6 +155,7 @@ func (o *Opening) tableFiles(ctx context.Context, name string) (list []Entry, er
 		}
 		return nil
 	})
+	of.excluded += skipped
 	if len(list) == 0 {
 		list = spare
 	} else if spare != nil {
@@ -372,7 +373,7 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 	h := xxh3.New()
 	_, _ = h.Write(content)
 	facts := []any{deleted, f.of.Table.Columns, f.of.Table.Partitions}
-	if f.of.Table.ByID {
+	if f.of.Values != nil {
 		facts = append(facts, f.of.Values)
 	}
 	err := json.NewEncoder(h).Encode(facts)

@@ -84,7 +84,7 @@ func (f *File) Close() error {
 func (f *File) fault(err error) error { return faults.Errorf("%s: %w", f.about, err) }
 
 // corrupt returns the error for bytes that differ from those written.
-func (f *File) corrupt(what, want, got string) error {
+func (f *File) corrupt(what string, want, got any) error {
 	e := faults.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
 	return f.fault(faults.Wanted(e, want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }

@@ -156,7 +156,7 @@ func (r *Reader) Seek(p Place) { r.at, r.chunk, r.raw = p.at, p.chunk, nil }
 func (r *Reader) Next(dst []byte) ([]byte, error) {
 	if r.at == r.s.size {
 		if r.chunk != r.s.chunks {
-			return nil, r.s.file.corrupt("chunks of a stream", fmt.Sprint(r.s.chunks), fmt.Sprint(r.chunk))
+			return nil, r.s.file.corrupt("chunks of a stream", r.s.chunks, r.chunk)
 		}
 		return nil, io.EOF
 	}
@@ -201,7 +201,7 @@ func (r *Reader) peek(n int) ([]byte, error) {
 	}
 	want := int(min(int64(max(n, r.s.file.Window)), r.s.size-r.at))
 	if n > want {
-		return nil, r.s.file.corrupt("bytes of a chunk", fmt.Sprint(n), fmt.Sprint(want))
+		return nil, r.s.file.corrupt("bytes of a chunk", n, want)
 	}
 	kept := len(r.raw)
 	if cap(r.win) < want {
@@ -228,7 +228,7 @@ func (s *Stream) read(b []byte, at int64) error {
 		n := min(len(b), extentBytes-in)
 		got, err := file.ReadAt(b[:n], int64(x)*extentBytes+int64(in))
 		if err == io.EOF {
-			return s.file.corrupt("bytes of a chunk", fmt.Sprint(n), fmt.Sprint(got))
+			return s.file.corrupt("bytes of a chunk", n, got)
 		}
 		if err != nil {
 			return s.file.fault(err)

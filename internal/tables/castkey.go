@@ -117,7 +117,13 @@ func putterOf(builder array.Builder, t arrow.DataType, from arrow.Array) func(ke
 	}
 	switch b := builder.(type) {
 	case interface{ Append(string) }:
-		return text(b.Append)
+		return func(key []byte, _ int) error {
+			if !utf8.Valid(key) {
+				return errors.New("not every value is text")
+			}
+			b.Append(string(key))
+			return nil
+		}
 	case interface{ Append([]byte) }:
 		return simple(b.Append)
 	case *array.BooleanBuilder:
@@ -168,17 +174,6 @@ func plain(t arrow.DataType) arrow.DataType {
 		return d.ValueType
 	}
 	return t
-}
-
-// text returns a function that appends a key as text, which it has to be.
-func text(put func(string)) func(key []byte, _ int) error {
-	return func(key []byte, _ int) error {
-		if !utf8.Valid(key) {
-			return errors.New("not every value is text")
-		}
-		put(string(key))
-		return nil
-	}
 }
 
 // unscaled returns a function that appends a decimal key at a scale.

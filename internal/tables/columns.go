@@ -153,9 +153,11 @@ func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) e
 			fields = slices.Clone(got)
 			continue
 		}
-		if !slices.EqualFunc(fields, got, func(x, y arrow.Field) bool { return sameColumn(x, y, ignoreCase) }) {
+		if !slices.EqualFunc(fields, got, func(x, y arrow.Field) bool {
+			return (x.Name == y.Name || ignoreCase && strings.EqualFold(x.Name, y.Name)) && arrow.TypeEqual(x.Type, y.Type)
+		}) {
 			return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
-				fmt.Sprintf("%v as in %s", fields, files[0].Name()), fmt.Sprint(got))).
+				fmt.Sprintf("%v as in %s", fields, files[0].Name()), got)).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
@@ -165,11 +167,6 @@ func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) e
 	md := files[0].Schema().Metadata()
 	c.Schema = arrow.NewSchema(fields, &md)
 	return nil
-}
-
-// sameColumn compares names and types, not metadata.
-func sameColumn(x, y arrow.Field, ignoreCase bool) bool {
-	return (x.Name == y.Name || ignoreCase && strings.EqualFold(x.Name, y.Name)) && arrow.TypeEqual(x.Type, y.Type)
 }
 
 // columnsNamed returns the positions of top-level columns of a file; without names, of
@@ -182,7 +179,7 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 	for _, name := range names {
 		field, err := keys.Path{name}.Resolve(f.Schema(), ignoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		at = append(at, field.Index[0])
 	}

@@ -259,7 +259,7 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*Batch, error) {
 	}
 	plain, err := take.PlainRecord(memory.DefaultAllocator, rec)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.Name(), err)
+		return nil, w.file.Failed(err)
 	}
 	b := w.batchOf(group)
 	b.record = plain
@@ -299,7 +299,7 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 	}
 	kept, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.Name(), err)
+		return nil, w.file.Failed(err)
 	}
 	return kept, nil
 }

@@ -130,16 +130,12 @@ func Text(a arrow.Array) func(row int) string {
 	case interface{ Value(int) string }:
 		return a.Value
 	case interface{ Value(int) []byte }:
-		return shared(a.Value)
+		return func(row int) string {
+			b := a.Value(row)
+			return unsafe.String(unsafe.SliceData(b), len(b))
+		}
 	}
 	return nil
-}
-
-func shared(value func(int) []byte) func(row int) string {
-	return func(row int) string {
-		b := value(row)
-		return unsafe.String(unsafe.SliceData(b), len(b))
-	}
 }
 
 // takeBinary copies strings and binary of both offset widths.

@@ -299,7 +299,7 @@ func checkWidth(at fault.At, got, want int) error {
 		return nil
 	}
 	e := faults.Of(cause.BadLine, faults.Corrupt(at, "number of fields in a row"))
-	_ = faults.Wanted(e, fmt.Sprint(want), fmt.Sprint(got))
+	_ = faults.Wanted(e, want, got)
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)
 	}

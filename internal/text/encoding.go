@@ -170,12 +170,6 @@ func (c *converter) utf16() (used int, wrong string) {
 	return used, ""
 }
 
-// notUTF8 returns the error for text in UTF-16 that has no byte order mark.
-func notUTF8(at fault.At, encoding string) error {
-	return faults.Of(cause.Encoding, faults.Unsupported(at, "text in %s without a byte order mark", encoding)).
-		WithHint("name the encoding: {Encoding %s}", strings.ToLower(encoding))
-}
-
 // bytesHint says what to do with text that is not UTF-8.
 const bytesHint = "name its encoding, as in {Encoding latin1} or {Encoding windows-1252}; if the key is bytes, not text, {Types binary}"
 
@@ -192,7 +186,5 @@ func validUTF8(v []byte) bool {
 	return high&0x8080808080808080 == 0 || utf8.Valid(v)
 }
 
-// isText reports whether values of a type are text, and isBinary whether they are any
-// bytes.
-func isText(t arrow.DataType) bool   { return t.ID() == arrow.STRING || t.ID() == arrow.LARGE_STRING }
-func isBinary(t arrow.DataType) bool { return t.ID() == arrow.BINARY || t.ID() == arrow.LARGE_BINARY }
+// isText reports whether values of a type are text.
+func isText(t arrow.DataType) bool { return t.ID() == arrow.STRING || t.ID() == arrow.LARGE_STRING }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
@@ -64,7 +65,8 @@ func newLines(s *stream, max int, look bool) (*lines, error) {
 			l.fill() // the first read may be short
 		}
 		if encoding := unmarked(l.buf[l.from:]); encoding != "" {
-			return nil, notUTF8(l.at, encoding)
+			return nil, faults.Of(cause.Encoding, faults.Unsupported(l.at, "text in %s without a byte order mark", encoding)).
+				WithHint("name the encoding: {Encoding %s}", strings.ToLower(encoding))
 		}
 	}
 	if look {

@@ -320,7 +320,12 @@ func (s *scanner) value() []byte {
 	for {
 		switch c := s.b[s.i]; {
 		case c == '"':
-			s.str()
+			for s.i++; s.b[s.i] != '"'; s.i++ {
+				if s.b[s.i] == '\\' {
+					s.i++
+				}
+			}
+			s.i++
 		case c == '{' || c == '[':
 			depth++
 			s.i++
@@ -339,15 +344,6 @@ func (s *scanner) value() []byte {
 			return s.b[start:s.i]
 		}
 	}
-}
-
-func (s *scanner) str() {
-	for s.i++; s.b[s.i] != '"'; s.i++ {
-		if s.b[s.i] == '\\' {
-			s.i++
-		}
-	}
-	s.i++
 }
 
 // unquote returns the text of a valid JSON string. It returns false if an escape is

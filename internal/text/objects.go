@@ -67,7 +67,7 @@ func (o *Objects) Next() ([]byte, error) {
 // wanted ones alone.
 func (o *Objects) learn() bool {
 	for _, k := range o.r.keys {
-		if len(o.r.names) < maxNames || o.wanted(k) {
+		if len(o.r.names) < maxNames || slices.ContainsFunc(o.paths, func(p objectPath) bool { return o.same(p.names[0], k) }) {
 			o.r.index[k] = len(o.r.names)
 			o.r.names, o.r.row = append(o.r.names, k), append(o.r.row, nil)
 		}
@@ -82,11 +82,6 @@ func (o *Objects) learn() bool {
 		}
 	}
 	return o.known > from
-}
-
-// wanted reports whether a path begins with the key.
-func (o *Objects) wanted(k string) bool {
-	return slices.ContainsFunc(o.paths, func(p objectPath) bool { return o.same(p.names[0], k) })
 }
 
 func (o *Objects) same(a, b string) bool {

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
@@ -24,7 +25,13 @@ func parserOf(dt arrow.DataType) (parser, bool) {
 	case *arrow.BinaryType, *arrow.LargeBinaryType:
 		return func(b array.Builder, s string) bool { b.(*array.BinaryBuilder).AppendString(s); return true }, true
 	case *arrow.FixedSizeBinaryType:
-		return fixedParser(dt.ByteWidth), dt.ByteWidth > 0
+		return func(b array.Builder, s string) bool {
+			v, ok := scalar.Fixed(s, dt.ByteWidth)
+			if ok {
+				b.(*array.FixedSizeBinaryBuilder).Append(v)
+			}
+			return ok
+		}, dt.ByteWidth > 0
 	case *arrow.BooleanType:
 		return parseBool, true
 	case *arrow.Float32Type:
@@ -134,17 +141,6 @@ func timeParser(dt arrow.DataType) parser {
 			b.Append(arrow.Time64(nanos / unit))
 		}
 		return true
-	}
-}
-
-// fixedParser parses hexadecimal of width bytes, and UUIDs.
-func fixedParser(width int) parser {
-	return func(b array.Builder, s string) bool {
-		v, ok := scalar.Fixed(s, width)
-		if ok {
-			b.(*array.FixedSizeBinaryBuilder).Append(v)
-		}
-		return ok
 	}
 }
 

@@ -144,15 +144,6 @@ func (p *pass) headed(l *lines) {
 	p.body, p.covers = l.off+int64(l.from), l.from <= l.mark
 }
 
-// enter moves to the first row of the range.
-func (p *pass) enter() {
-	p.lines.bounded = true
-	if p.group > 0 {
-		_, csv := p.rows.(*csvRows)
-		p.lines.skip(csv, p.quoted)
-	}
-}
-
 // next moves to the next row that is not bad. It returns io.EOF after the last one.
 func (p *pass) next() error {
 	for {

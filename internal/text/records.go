@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
@@ -53,17 +54,11 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 				yield(nil, t.numbered(ctx, p, p.explain(err)))
 				return
 			}
-			if rec == nil || !yieldOne(rec, yield) {
+			if rec == nil || !each.Lend(rec, yield) {
 				return
 			}
 		}
 	}
-}
-
-// yieldOne yields rec and releases it, even if yield panics.
-func yieldOne(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
-	defer rec.Release()
-	return yield(rec, nil)
 }
 
 // batcher builds records of the wanted columns.

@@ -366,7 +366,7 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 		fields[i] = arrow.Field{Name: name, Type: dt, Nullable: true}
 		t.parse = append(t.parse, p)
 		if in.opts.Format == Lines {
-			t.doubt = in.doubtOf(isBinary(dt))
+			t.doubt = in.doubtOf(dt.ID() == arrow.BINARY || dt.ID() == arrow.LARGE_BINARY)
 		}
 	}
 	var about *arrow.Metadata
@@ -499,7 +499,11 @@ func (in *input) begin(ctx context.Context, lo, hi int) (p *pass, err error) {
 		p.lines.wait = func() error { return in.opts.Turn(ctx) }
 	}
 	p.s.ahead(ctx)
-	p.enter()
+	p.lines.bounded = true
+	if p.group > 0 {
+		_, csv := p.rows.(*csvRows)
+		p.lines.skip(csv, p.quoted)
+	}
 	return p, nil
 }
 

@@ -136,7 +136,7 @@ func (b binder) nested(f arrow.Field, a arrow.Array) put {
 			if scratch, err = value(scratch[:0], i); err != nil {
 				return dst, err
 			}
-			return b.text(dst, view(scratch))
+			return b.text(dst, unsafe.String(unsafe.SliceData(scratch), len(scratch)))
 		}
 	}
 	if s, ok := a.(*array.Struct); ok {
@@ -185,6 +185,3 @@ func (b binder) structs(s *array.Struct) put {
 		return append(dst, '}'), nil
 	}
 }
-
-// view returns b as a string that is valid until b changes.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

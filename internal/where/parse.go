@@ -154,7 +154,11 @@ func (p *parser) negation() (term, error) {
 	defer func() { p.depth-- }()
 	at := p.peek().at
 	if !p.word("NOT") {
-		return p.truthTest()
+		t, err := p.comparison()
+		for err == nil && p.word("IS") {
+			t, err = p.is(t)
+		}
+		return t, err
 	}
 	t, err := p.negation()
 	if err != nil {
@@ -162,15 +166,6 @@ func (p *parser) negation() (term, error) {
 	}
 	n, err := p.condition(t)
 	return term{node: not(n), at: at}, err
-}
-
-// truthTest reads a comparison and the IS after it.
-func (p *parser) truthTest() (term, error) {
-	t, err := p.comparison()
-	for err == nil && p.word("IS") {
-		t, err = p.is(t)
-	}
-	return t, err
 }
 
 // is reads what follows IS.

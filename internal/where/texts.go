@@ -1,7 +1,6 @@
 package where
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,12 +10,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
-
-// isDouble reports whether a number is a double: it has an exponent.
-func isDouble(number string) bool { return strings.ContainsAny(number, "eE") }
-
-// isRange reports whether a number was parsed to an infinity.
-func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
 
 // parseFloat parses a text as SQL casts it to a float: a number, NaN or an infinity.
 func parseFloat(s string, bits int) (float64, bool) {

@@ -2,8 +2,10 @@ package where
 
 import (
 	"cmp"
+	"errors"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -47,7 +49,7 @@ func valuesOf(at fault.At, t *test, typ columnType, of arrow.DataType) (values [
 
 // misfit returns the error for a literal that is not a value of the column's type.
 func misfit(at fault.At, l literal, typ columnType, of arrow.DataType) error {
-	e := faults.Of(cause.Misfit, faults.Mismatch(at, "condition: the column holds "+describe(typ, of), wordsOf[typ.kind].want, l.String()))
+	e := faults.Of(cause.Misfit, faults.Mismatch(at, "condition: the column holds "+describe(typ, of), wordsOf[typ.kind].want, l))
 	_, zoned, ok := momentOf(l.text)
 	_, number := numberOf(l.text)
 	switch {
@@ -112,11 +114,12 @@ func (l literal) float(k kind) (float64, bool) {
 	}
 	switch l.kind {
 	case litNumber:
-		if isDouble(l.text) {
+		// A number with an exponent is a double.
+		if strings.ContainsAny(l.text, "eE") {
 			bits = 64
 		}
 		f, err := strconv.ParseFloat(l.text, bits)
-		return f, err == nil || isRange(err)
+		return f, err == nil || errors.Is(err, strconv.ErrRange)
 	case litString:
 		return parseFloat(l.text, bits)
 	}

@@ -141,7 +141,7 @@ func (f *failure) words() (what string, hint fault.Text) {
 		return "the bucket is in another region", faults.Textf("set {Region %s}", f.region)
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
 		return "access denied", "check which credentials are in use, and what they permit"
-	case f.throttled():
+	case f.status == http.StatusTooManyRequests || f.status == http.StatusServiceUnavailable || f.code == "SlowDown":
 		return "too many requests", "run again later, or lower {Requests}"
 	case errors.Is(f.err, errNoRanges), errors.Is(f.err, errCompressed):
 		return "cannot be read", "download the file first"
@@ -191,10 +191,6 @@ func (f *failure) noCredentials() bool {
 
 func (f *failure) wrongRegion() bool {
 	return f.status == http.StatusMovedPermanently || f.code == "AuthorizationHeaderMalformed" || f.code == "PermanentRedirect"
-}
-
-func (f *failure) throttled() bool {
-	return f.status == http.StatusTooManyRequests || f.status == http.StatusServiceUnavailable || f.code == "SlowDown"
 }
 
 // passing reports whether a later attempt may succeed, with other credentials in

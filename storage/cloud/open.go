@@ -113,7 +113,7 @@ func (s *store) Open(ctx context.Context, o storage.Object) (storage.Reader, err
 	if err != nil {
 		return nil, err
 	}
-	return b.open(ctx, o, n.key), nil
+	return &reader{o, b.s.queue.Open(ctx, &source{b, n.key, o}, o.Size, &b.link)}, nil
 }
 
 type fileReader struct {

@@ -42,10 +42,6 @@ var (
 	_ storage.Rester     = (*reader)(nil)
 )
 
-func (b *bucket) open(ctx context.Context, o storage.Object, key string) *reader {
-	return &reader{o, b.s.queue.Open(ctx, &source{b, key, o}, o.Size, &b.link)}
-}
-
 // Object implements [storage.Reader].
 func (r *reader) Object() storage.Object { return r.of }
 

@@ -101,7 +101,7 @@ func stored(ctx context.Context, src storage.Source, d *lake.Deleted) (b []byte,
 		return nil, err
 	}
 	defer faults.Join(&err, r.Close)
-	if size := r.Object().Size; d.Offset < 1 || d.Size < 4 || d.Size > size || d.Offset > size-d.Size-8 {
+	if size := r.Object().Size; d.Offset < 0 || d.Size < 4 || d.Size > size || d.Offset > size-d.Size-8 {
 		return nil, faults.Corrupt(at, "a deletion vector of %d bytes at %d, in a file of %d", d.Size, d.Offset, size)
 	}
 	b = make([]byte, d.Size+8)

@@ -305,7 +305,7 @@ func (h *history) read(name, where string) map[string]string {
 
 // Tables that change at random have the rows that they should have, now and in older snapshots.
 func TestHistory(t *testing.T) {
-	n := cases.Count(6, 25, 1000)
+	n := cases.Count(3, 8, 1000)
 	for seed := range uint64(n) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			h := newHistory(t, seed)

@@ -439,30 +439,34 @@ func TestEvolution(t *testing.T) {
 	d.Commit(d.Add("b.parquet", "B", nil, int64(-1), 0.1, append(slices.Repeat([]byte{0xff}, 12), 0xf6), "x"))
 	check(t, d.Name(), "a.parquet n=-1 f=0.10000000149011612 d=-1.0 s=x; b.parquet n=-1 f=0.1 d=-1.0 s=x\n")
 	check(t, d.Name()+"@snapshot=7000000001", "a.parquet n=-1 f=0.10000000149011612 d=-1.0 s=x\n")
-	// Rows are deleted in the partition, by a file that has its values in the wider types.
-	d.By = d.By[2:3]
-	wide := d.Add("c.parquet", "C", nil, []byte{0xff, 0xff, 0xf6})
-	d.Commit(wide)
-	d.Edit = func(what string, of map[string]any) {
-		if what != "entry" {
-			return
-		}
-		file := of["data_file"].(map[string]any)
-		if path := file["file_path"].(string); strings.Contains(path, "/c.parquet") {
-			file["partition"] = map[string]any{"by 2": []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}}
-		} else if strings.Contains(path, "/deletes") {
-			file["partition"] = map[string]any{"by 2": []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}}
-			file["lower_bounds"], file["upper_bounds"], file["referenced_data_file"] = nil, nil, nil
-		}
-	}
-	d.Commit(laketest.Remove(wide), d.Add("c.parquet", "CC", []int64{9}, []byte{0xff}))
-	check(t, d.Name()+"\n", "")
-	check(t, d.Name(), "c.parquet d=0.1 without [9]\n")
 	// A column that was dropped has no value.
 	d.Edit = nil
 	d.Columns = slices.Delete(d.Columns, 2, 3)
-	d.Commit(d.Add("e.parquet", "E", nil, nil))
-	check(t, d.Name(), "a.parquet n=-1 f=0.10000000149011612 s=x; b.parquet n=-1 f=0.1 s=x; c.parquet without [9]; e.parquet\n")
+	d.Commit(d.Add("e.parquet", "E", nil, nil, nil, nil, nil))
+	check(t, d.Name(), "a.parquet n=-1 f=0.10000000149011612 s=x; b.parquet n=-1 f=0.1 s=x; e.parquet n=NULL f=NULL s=NULL\n")
+}
+
+// Rows of a partition are deleted by a file that has its values in a wider type.
+func TestWiderPartition(t *testing.T) {
+	d := laketest.NewIceberg(t, 2, schema, "sum")
+	d.Commit(d.Add("a.parquet", "A", nil, []byte{0xff, 0xff, 0xff, 0xf6}), d.Add("b.parquet", "B", nil, []byte{0, 0, 0, 0xf6}))
+	d.Columns[4].Type = "decimal(30, 2)"
+	for _, c := range []struct {
+		first byte
+		want  string
+	}{{0xff, "a.parquet sum=-0.10 without [9]; b.parquet sum=2.46\n"}, {0, "a.parquet sum=-0.10; b.parquet sum=2.46 without []\n"}} {
+		onEntry(d, ".parquet", func(_, file map[string]any) {
+			if file["content"] == 1 {
+				file["partition"] = map[string]any{"by 0": append(bytes.Repeat([]byte{c.first}, 12), 0xf6)}
+				file["lower_bounds"], file["referenced_data_file"] = nil, nil
+				file["upper_bounds"] = nil
+			}
+		})
+		again := d.Again("a.parquet", 1, []int64{9}, make([]byte, 13))
+		d.Commit(again)
+		check(t, d.Name(), c.want)
+		d.Commit(d.Again("a.parquet", 1, nil, make([]byte, 13)))
+	}
 }
 
 // parquetOf returns a Parquet file of rows.

@@ -32,45 +32,43 @@ type places struct {
 
 // locate finds the metadata that a name means, and reads it.
 func (t *Table) locate(ctx context.Context, n lake.Name) (at fault.At, err error) {
+	at.File = n.Text
+	var b []byte
+	var file string
 	if n.Kind == "rest" {
 		catalog, name, _ := strings.Cut(n.Location, "#")
 		answer, err := objects.LoadTable(ctx, t.src, catalog, name, false)
 		if err != nil {
 			return at, err
 		}
-		at.File = n.Text
-		if t.granted = answer.Grants; len(answer.Metadata) == 0 {
-			answer.Metadata, err = whole(ctx, t.src, local(answer.MetadataLocation))
-		}
-		if err == nil {
-			t.meta, err = parse(answer.Metadata, at)
-		}
-		if err != nil {
+		t.granted, b, file = answer.Grants, answer.Metadata, local(answer.MetadataLocation)
+	} else {
+		if file, err = t.named(ctx, n); err != nil {
 			return at, err
 		}
-		t.places.dir = slashed(local(t.meta.Location))
-		return at, nil
+		at.File, t.places.meta = file, file[:strings.LastIndexByte(file, '/')+1]
 	}
+	if len(b) == 0 {
+		if b, err = whole(ctx, t.src, file); err != nil {
+			return at, err
+		}
+	}
+	if t.meta, err = parse(b, at); err == nil {
+		t.places.dir = slashed(local(t.meta.Location))
+	}
+	return at, err
+}
+
+// named returns the metadata file that a name means, with a slash in its path.
+func (t *Table) named(ctx context.Context, n lake.Name) (string, error) {
 	file := objects.Slashes(address.Local(n.Location))
 	if !strings.HasPrefix(file, "/") && !address.IsURL(file) {
 		file = "./" + file
 	}
-	if !strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".json") {
-		if file, err = t.hinted(ctx, slashed(file), n); err != nil {
-			return at, err
-		}
+	if strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".json") {
+		return file, nil
 	}
-	at.File = file
-	b, err := whole(ctx, t.src, file)
-	if err != nil {
-		return at, err
-	}
-	if t.meta, err = parse(b, at); err != nil {
-		return at, err
-	}
-	t.places.meta = file[:strings.LastIndexByte(file, '/')+1]
-	t.places.dir = slashed(local(t.meta.Location))
-	return at, nil
+	return t.hinted(ctx, slashed(file), n)
 }
 
 // hinted returns the metadata file of a directory: the one that version-hint.text names, or one of a
@@ -86,9 +84,9 @@ func (t *Table) hinted(ctx context.Context, dir string, n lake.Name) (string, er
 	}
 	hint, found := strings.TrimSpace(string(b)), ""
 	if v, wrong := strconv.ParseInt(strings.TrimPrefix(hint, "v"), 10, 64); wrong == nil {
-		for next := "?"; next != "" && err == nil; v++ {
-			if next, err = t.version(ctx, dir, v); next != "" {
-				found = next
+		for name := "a first one"; name != "" && err == nil; v++ {
+			if name, err = t.version(ctx, dir, v); name != "" {
+				found = name
 			}
 		}
 	} else if len(hint) < 256 {
@@ -152,11 +150,12 @@ func (t *Table) relocate(ctx context.Context) error {
 		return nil
 	}
 	list := local(s.List)
-	was, there := strings.CutSuffix(path.Dir(list)+"/", "/"+metadataDir)
+	base := path.Base(list)
+	was, there := strings.CutSuffix(strings.TrimSuffix(list, base), "/"+metadataDir)
 	if !there || objects.Resolve(t.src, was) == objects.Resolve(t.src, dir) {
 		return nil
 	}
-	if _, err := t.src.Stat(ctx, p.meta+path.Base(list)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := t.src.Stat(ctx, p.meta+base); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err

@@ -14,13 +14,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // manifest is what the list of a snapshot says of a manifest. It is trusted: what manifests say of
 // themselves, writers leave out or get wrong.
 type manifest struct {
 	path    string
-	length  int64 // in bytes; -1: unknown
 	spec    *spec
 	seq     int64 // the sequence number of what it adds
 	deletes bool
@@ -51,47 +51,50 @@ type valueRange struct {
 	nulls       int64 // -1: not said
 }
 
-// entries reads manifests, several at once, and calls yield for the entries of one after the other.
-func (t *Table) entries(ctx context.Context, manifests []*manifest, yield func(*entry) error) error {
-	for len(manifests) > 0 {
-		n := min(len(manifests), atOnce)
-		read := make([][]*entry, n)
+// entries reads manifests, several at once, and calls yield for the entries of one after the other. It
+// counts those whose partitions cannot satisfy holds.
+func (t *Table) entries(ctx context.Context, manifests []*manifest, holds func([]lake.Bound) bool, yield func(*entry) error) (skipped int64, err error) {
+	for some := range slices.Chunk(manifests, atOnce) {
+		read := make([]contents, len(some))
 		g, ctx := errgroup.WithContext(ctx)
-		for i, m := range manifests[:n] {
+		for i, m := range some {
 			g.Go(func() (err error) {
-				read[i], err = t.read(ctx, m)
+				defer panics.Recover(fault.At{File: m.path}, &err)
+				read[i], err = t.read(ctx, m, holds)
 				return err
 			})
 		}
 		if err := g.Wait(); err != nil {
-			return err
+			return 0, err
 		}
-		for _, some := range read {
-			for _, e := range some {
+		for _, c := range read {
+			skipped += c.skipped
+			for _, e := range c.entries {
 				if err := yield(e); err != nil {
-					return err
+					return 0, err
 				}
 			}
 		}
-		manifests = manifests[n:]
 	}
-	return nil
+	return skipped, nil
+}
+
+// contents are the entries of a manifest that are in the snapshot.
+type contents struct {
+	entries []*entry
+	skipped int64
 }
 
 // atOnce is how many manifests are read at once.
 const atOnce = 16
 
-// records calls each for the records of an Avro file of a length; -1: it is not known. One that is cut
-// between two blocks is valid.
-func (t *Table) records(ctx context.Context, path string, length int64, wanted func(id int) bool, each func(r *avro.Record) error) error {
+// records calls each for the records of an Avro file. One that is cut between two blocks is valid.
+func (t *Table) records(ctx context.Context, path string, wanted func(id int) bool, each func(r *avro.Record) error) error {
 	name, err := t.place(path)
 	if err != nil {
 		return placed(err, t.table.Location)
 	}
 	b, err := whole(ctx, t.src, name)
-	if err == nil && length >= 0 && int64(len(b)) != length {
-		err = faults.Wanted(faults.Corrupt(fault.At{}, "bytes of a manifest"), strconv.FormatInt(length, 10), strconv.Itoa(len(b)))
-	}
 	if err == nil {
 		_, err = avro.Read(b, wanted, each)
 	}
@@ -112,15 +115,19 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 	if s == nil {
 		return nil, nil
 	}
+	if len(s.Manifests) > 0 && len(t.meta.Specs) > 1 { // which of them, only headers of manifests say
+		return nil, faults.Unsupported(fault.At{File: t.places.dir}, "a snapshot without a list of manifests, of a table with several partition specifications").
+			WithHint("let the table's engine write a new snapshot")
+	}
 	for _, path := range s.Manifests {
-		all = append(all, &manifest{path: path, length: -1, spec: &t.meta.Specs[0], files: -1})
+		all = append(all, &manifest{path: path, spec: &t.meta.Specs[0], files: -1})
 	}
 	if s.List == "" {
 		return all, nil
 	}
 	wanted := func(int) bool { return true }
-	err = t.records(ctx, s.List, -1, wanted, func(r *avro.Record) error {
-		m := &manifest{path: text(r, 500), length: integer(r, 501, -1), seq: integer(r, 515, 0), files: -1}
+	err = t.records(ctx, s.List, wanted, func(r *avro.Record) error {
+		m := &manifest{path: text(r, 500), seq: integer(r, 515, 0), files: -1}
 		if known(r.Value(519)) {
 			return faults.Unsupported(fault.At{}, "an encrypted manifest")
 		}
@@ -189,14 +196,14 @@ func (t *Table) summaries(s *spec, list []avro.Value) (all []lake.Bound) {
 // resultOf returns the type of a field's values.
 func (t *Table) resultOf(f *specField) string {
 	if f.Transform == "identity" || strings.HasPrefix(f.Transform, "truncate[") {
-		return t.meta.typeOf(f.Source)
+		return f.typ
 	}
 	return "int32"
 }
 
 // texts returns the range of a column whose values a field has taken to others.
 func (t *Table) texts(f *specField, least, most *value) (lo, hi string) {
-	typ := t.meta.typeOf(f.Source)
+	typ := f.typ
 	if !ordered(typ, least, most) {
 		return "", ""
 	}
@@ -228,8 +235,8 @@ func (t *Table) noted(all []lake.Bound, f *specField, b lake.Bound) []lake.Bound
 	return append(all, b)
 }
 
-// read reads the entries of a manifest that are in the snapshot.
-func (t *Table) read(ctx context.Context, m *manifest) (all []*entry, err error) {
+// read reads the entries of a manifest.
+func (t *Table) read(ctx context.Context, m *manifest, holds func([]lake.Bound) bool) (c contents, err error) {
 	ranges := t.ranges && !m.deletes
 	wanted := func(id int) bool {
 		switch id {
@@ -240,37 +247,52 @@ func (t *Table) read(ctx context.Context, m *manifest) (all []*entry, err error)
 		}
 		return true
 	}
-	return all, t.records(ctx, m.path, m.length, wanted, func(r *avro.Record) error {
-		status := integer(r, 0, -1)
-		if status == 2 { // removed by this snapshot
-			return nil
-		}
-		v := r.Value(2)
-		if v == nil || v.Record == nil || status < 0 || status > 2 {
-			return faults.Corrupt(fault.At{}, "a manifest, with an entry of status %d or without a file", status)
-		}
-		e, err := t.entry(m, v.Record)
-		if err != nil {
+	satisfies := map[string]bool{} // by partition
+	err = t.records(ctx, m.path, wanted, func(r *avro.Record) error {
+		e, err := t.entry(m, r)
+		if e == nil || err != nil {
 			return err
 		}
-		switch seq := r.Value(3); {
-		case known(seq):
-			e.seq = seq.Int
-		case status == 1 || m.seq == 0:
-			e.seq = m.seq
-		default:
-			return faults.Corrupt(fault.At{}, "a manifest, with an old file without its sequence number")
+		if holds != nil {
+			key := e.partition()
+			may, known := satisfies[key]
+			if !known {
+				may = holds(t.partitionBounds(e, nil))
+				satisfies[key] = may
+			}
+			if !may {
+				c.skipped++
+				return nil
+			}
 		}
-		all = append(all, e)
+		e.ranges = rangesOf(r.Value(2).Record)
+		c.entries = append(c.entries, e)
 		return nil
 	})
+	if got := c.skipped + int64(len(c.entries)); err == nil && m.files >= 0 && got != m.files {
+		err = faults.Wanted(faults.Corrupt(fault.At{File: m.path}, "files of a manifest"), strconv.FormatInt(m.files, 10), strconv.FormatInt(got, 10))
+	}
+	return c, err
 }
 
-// entry returns a file of a manifest.
-func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
+// entry returns an entry of a manifest, without ranges; nil: the snapshot has removed the file.
+func (t *Table) entry(m *manifest, of *avro.Record) (*entry, error) {
+	status, v := integer(of, 0, -1), of.Value(2)
+	if status == 2 {
+		return nil, nil
+	}
+	if v == nil || v.Record == nil || status < 0 || status > 2 {
+		return nil, faults.Corrupt(fault.At{}, "a manifest, with an entry of status %d or without a file", status)
+	}
+	r := v.Record
 	e := &entry{
 		content: integer(r, 134, 0), path: text(r, 100), format: strings.ToUpper(text(r, 101)), spec: m.spec, rows: integer(r, 103, -1),
-		size: integer(r, 104, -1), of: text(r, 143), offset: integer(r, 144, -1), length: integer(r, 145, -1), ranges: rangesOf(r),
+		size: integer(r, 104, -1), seq: m.seq, of: text(r, 143), offset: integer(r, 144, -1), length: integer(r, 145, -1),
+	}
+	if seq := of.Value(3); known(seq) {
+		e.seq = seq.Int
+	} else if status != 1 && m.seq != 0 {
+		return nil, faults.Corrupt(fault.At{}, "a manifest, with an old file without its sequence number")
 	}
 	if known(r.Value(131)) {
 		return nil, faults.Unsupported(fault.At{}, "the encrypted file %s", strconv.Quote(address.Redact(e.path)))
@@ -281,7 +303,7 @@ func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
 	if (e.content != 0) != m.deletes {
 		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of content %d that the list of manifests contradicts", e.content)
 	}
-	v := r.Value(102)
+	v = r.Value(102)
 	for i := range m.spec.Fields {
 		f := &m.spec.Fields[i]
 		var of *avro.Value
@@ -291,7 +313,7 @@ func (t *Table) entry(m *manifest, r *avro.Record) (*entry, error) {
 		if of == nil && f.Transform != "void" {
 			return nil, faults.Corrupt(fault.At{}, "a manifest, with a file without the value of partition field %d", f.ID)
 		}
-		e.values = append(e.values, ofAvro(of))
+		e.values = append(e.values, ofAvro(of, f.typ))
 	}
 	return e, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,7 @@ type specField struct {
 	Source    int32  `json:"source-id"` // 0: there are several
 	ID        int    `json:"field-id"`
 	Transform string `json:"transform"`
+	typ       string // of the source; empty: not known
 }
 
 // newestFormat is the newest version of the format that is read.
@@ -87,12 +89,19 @@ func parse(b []byte, at fault.At) (*metadata, error) {
 	if len(m.Schemas) == 0 && m.Schema != nil {
 		m.Schemas, m.SchemaID = []schema{*m.Schema}, m.Schema.ID
 	}
-	if len(m.Specs) == 0 {
+	if len(m.Specs) == 0 && m.Format > 1 {
+		return nil, faults.Corrupt(at, "the metadata of an Iceberg table without partition-specs")
+	} else if len(m.Specs) == 0 {
 		m.Specs = []spec{{Fields: m.Spec}}
 		for i := range m.Spec {
 			if f := &m.Specs[0].Fields[i]; f.ID == 0 { // old writers have no ids, which then ascend from this one
 				f.ID = firstPartition + i
 			}
+		}
+	}
+	for _, s := range m.Specs {
+		for i := range s.Fields {
+			s.Fields[i].typ = m.typeOf(s.Fields[i].Source)
 		}
 	}
 	if m.Refs == nil && m.Current != nil {
@@ -108,46 +117,55 @@ const firstPartition = 1000
 // to read it: the current one, or for older snapshots and tags their own.
 func (m *metadata) find(n *lake.Name) (s *snapshot, of *schema, err error) {
 	at := fault.At{File: n.Text}
-	var id int64
-	own := true
+	id, own, err := m.id(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	schemaID := m.SchemaID
+	if id != none {
+		i := slices.IndexFunc(m.Snapshots, func(s snapshot) bool { return s.ID == id })
+		if i < 0 {
+			return nil, nil, faults.Mismatch(at, "the snapshot", "one that the table has", strconv.FormatInt(id, 10)).WithHint("it may have expired: name a newer one")
+		}
+		if s = &m.Snapshots[i]; s.KeyID != "" {
+			return nil, nil, faults.Unsupported(at, "an encrypted table")
+		}
+		if own && s.SchemaID != nil {
+			schemaID = *s.SchemaID
+		}
+	}
+	i := slices.IndexFunc(m.Schemas, func(s schema) bool { return s.ID == schemaID })
+	if i < 0 {
+		return nil, nil, faults.Corrupt(at, "the metadata of an Iceberg table without its schema %d", schemaID)
+	}
+	return s, &m.Schemas[i], nil
+}
+
+// none stands for the snapshot of a table that has had none.
+const none = -1
+
+// id returns the id of the snapshot that a name means, and whether it is read with its own schema.
+func (m *metadata) id(n *lake.Name) (id int64, own bool, err error) {
+	at := fault.At{File: n.Text}
 	switch kind, name, _ := strings.Cut(n.Version, "="); {
 	case kind == "snapshot":
-		if id, err = strconv.ParseInt(name, 10, 64); err != nil {
-			return nil, nil, faults.Mismatch(at, "the id of a snapshot", "an integer of 64 bits", name)
+		if id, err = strconv.ParseInt(name, 10, 64); err != nil || id == none {
+			err = faults.Mismatch(at, "the id of a snapshot", "an integer of 64 bits", name)
 		}
+		return id, true, err
 	case kind != "":
 		r, ok := m.Refs[name]
 		if !ok || r.Type != kind {
-			return nil, nil, faults.Mismatch(at, "the "+kind, "one of the table", strconv.Quote(name)).WithHint("name one that there is, or @snapshot=ID")
+			err = faults.Mismatch(at, "the "+kind, "one of the table", strconv.Quote(name)).WithHint("name one that there is, or @snapshot=ID")
 		}
-		id, own = r.ID, kind == "tag"
+		return r.ID, kind == "tag", err
 	case !n.Time.IsZero():
-		if id, err = m.at(n); err != nil {
-			return nil, nil, err
-		}
-	case m.Current == nil || *m.Current == -1:
-		of, err = m.schema(m.SchemaID, at)
-		return nil, of, err
-	default:
-		id, own = *m.Current, false
+		id, err = m.at(n)
+		return id, true, err
+	case m.Current == nil:
+		return none, false, nil
 	}
-	for i := range m.Snapshots {
-		if m.Snapshots[i].ID == id {
-			s = &m.Snapshots[i]
-		}
-	}
-	if s == nil {
-		return nil, nil, faults.Mismatch(at, "the snapshot", "one that the table has", strconv.FormatInt(id, 10)).WithHint("it may have expired: name a newer one")
-	}
-	if s.KeyID != "" {
-		return nil, nil, faults.Unsupported(at, "an encrypted table")
-	}
-	schemaID := m.SchemaID
-	if own && s.SchemaID != nil {
-		schemaID = *s.SchemaID
-	}
-	of, err = m.schema(schemaID, at)
-	return s, of, err
+	return *m.Current, false, nil
 }
 
 // at returns the snapshot that was the current one at a time: that of the log, since the times of snapshots
@@ -164,13 +182,4 @@ func (m *metadata) at(n *lake.Name) (id int64, err error) {
 			WithHint("name a later time, or a snapshot as @snapshot=ID")
 	}
 	return id, err
-}
-
-func (m *metadata) schema(id int, at fault.At) (*schema, error) {
-	for i := range m.Schemas {
-		if m.Schemas[i].ID == id {
-			return &m.Schemas[i], nil
-		}
-	}
-	return nil, faults.Corrupt(at, "the metadata of an Iceberg table without its schema %d", id)
 }

@@ -3,7 +3,6 @@ package iceberg
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,15 +68,14 @@ func Open(ctx context.Context, src storage.Source, n lake.Name, ranges bool) (*T
 // Table returns what holds for all files.
 func (t *Table) Table() *lake.Table { return t.table }
 
-// Files yields the files of the snapshot until yield returns an error, which Files returns. Of
-// manifests that cannot have a file whose columns satisfy holds, it counts the files in place of reading
-// them, unless there would be none.
+// Files yields the files of the snapshot until yield returns an error, which Files returns. Files whose
+// partitions cannot satisfy holds are counted, unless there would be none.
 func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield func(*lake.File) error) (skipped int64, err error) {
 	all, err := t.manifests(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var data, deletes, without []*manifest
+	var data, deletes, excluded []*manifest
 	for _, m := range all {
 		switch may := holds == nil || holds(m.bounds); {
 		case m.deletes && may:
@@ -86,21 +84,15 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 		case may || m.files < 0:
 			data = append(data, m)
 		default:
-			without, skipped = append(without, m), skipped+m.files
-		}
-	}
-	for len(data) == 0 && len(without) > 0 { // the columns of a file are wanted
-		data, without = without[:1], without[1:]
-		if skipped -= data[0].files; data[0].files == 0 {
-			data = nil
+			excluded, skipped = append(excluded, m), skipped+m.files
 		}
 	}
 	d := deletions{t: t, vectors: map[string]*entry{}, of: map[string][]*entry{}}
-	if err := t.entries(ctx, deletes, d.add); err != nil {
+	if _, err := t.entries(ctx, deletes, nil, d.add); err != nil {
 		return 0, err
 	}
 	seen := map[string]bool{}
-	return skipped, t.entries(ctx, data, func(e *entry) error {
+	file := func(e *entry) error {
 		if seen[e.path] {
 			return faults.Corrupt(fault.At{File: t.places.dir}, "%s is twice in snapshot %d of the table", strconv.Quote(address.Redact(e.path)), t.snapshot.ID)
 		}
@@ -110,8 +102,22 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 			return placed(err, e.path)
 		}
 		return yield(f)
+	}
+	n, err := t.entries(ctx, data, holds, file)
+	if skipped += n; err != nil || skipped == 0 || len(seen) > 0 {
+		return skipped, err
+	}
+	_, err = t.entries(ctx, append(data, excluded...), nil, func(e *entry) error { // for its columns
+		return cmp.Or(file(e), errOne)
 	})
+	if errors.Is(err, errOne) {
+		err = nil
+	}
+	return skipped - 1, err
 }
+
+// errOne ends a search.
+var errOne = errors.New("one file is enough")
 
 // file returns what the metadata says of a data file.
 func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
@@ -131,11 +137,9 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 		c, v := &t.table.Columns[at], &e.values[i]
 		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok && c.Type == "string" {
-				return nil, faults.Unsupported(fault.At{Column: c.Name}, "files that are divided by a text that is not UTF-8").
+			if p.Text, ok = v.text(c.Type); !ok {
+				return nil, faults.Unsupported(fault.At{Column: c.Name}, "a file of a partition whose value has no text").
 					WithHint("write the rows to a table that is divided by other columns")
-			} else if !ok {
-				p.Text = hex.EncodeToString([]byte(v.key())) // which tells files apart; views have no such values
 			}
 		}
 		f.Values = append(f.Values, p)
@@ -164,6 +168,11 @@ func (t *Table) bounds(e *entry) (all []lake.Bound) {
 		b.NoNulls, b.AllNulls = r.nulls == 0, r.nulls == e.rows && e.rows > 0
 		all = append(all, b)
 	}
+	return t.partitionBounds(e, all)
+}
+
+// partitionBounds adds what the partition of a file says of its columns.
+func (t *Table) partitionBounds(e *entry, all []lake.Bound) []lake.Bound {
 	for i := range e.spec.Fields {
 		v := &e.values[i]
 		b := lake.Bound{NoNulls: v.kind != 'n', AllNulls: v.kind == 'n'}
@@ -209,7 +218,7 @@ func (d *deletions) add(e *entry) error {
 		return faults.Corrupt(at, "a deletion vector that names no data file")
 	case d.vectors[e.of] != nil:
 		return faults.Corrupt(at, "a second deletion vector of %s", strconv.Quote(address.Redact(e.of)))
-	case e.offset < 4 || e.length < 12 || e.length > largest: // after the magic; with length, magic and checksum
+	case e.offset < 0 || e.length < 12 || e.length > largest: // with length, magic and checksum
 		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
 	default:
 		d.vectors[e.of] = e

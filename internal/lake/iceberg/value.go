@@ -29,7 +29,7 @@ type value struct {
 }
 
 // ofAvro returns a value of a manifest, with its own memory.
-func ofAvro(v *avro.Value) value {
+func ofAvro(v *avro.Value, typ string) value {
 	switch {
 	case v == nil || v.Kind == avro.Null:
 		return value{kind: 'n'}
@@ -39,8 +39,8 @@ func ofAvro(v *avro.Value) value {
 		return value{kind: 'f', float: v.Float}
 	}
 	b := v.Bytes
-	for v.Kind == avro.Fixed && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
-		b = b[1:] // decimals of a narrower type have fewer bytes
+	for strings.HasPrefix(typ, "decimal") && len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+		b = b[1:] // those of a narrower type have fewer bytes
 	}
 	return value{kind: 'b', bytes: slices.Clone(b)}
 }
@@ -83,7 +83,8 @@ func (v *value) key() string {
 	return "n"
 }
 
-// text returns a value of a type as directories have it; ok is false if these have no form for it.
+// text returns a value of a type as directories have it, bytes in hexadecimal; ok is false if these have
+// no form for it.
 func (v *value) text(typ string) (text string, ok bool) {
 	layout := ""
 	switch v.kind {
@@ -95,8 +96,10 @@ func (v *value) text(typ string) (text string, ok bool) {
 		return text, typ == "float" || typ == "double"
 	case 'b':
 		switch {
-		case typ == "string" || typ == "binary":
+		case typ == "string":
 			return string(v.bytes), utf8.Valid(v.bytes)
+		case typ == "binary" || typ == "uuid" || strings.HasPrefix(typ, "fixed"):
+			return hex.EncodeToString(v.bytes), true
 		case strings.HasPrefix(typ, "decimal"):
 			t, err := keys.ParseType(typ)
 			if d, ok := t.(arrow.DecimalType); ok && err == nil && len(v.bytes) > 0 && len(v.bytes) <= 32 {
@@ -112,6 +115,8 @@ func (v *value) text(typ string) (text string, ok bool) {
 		return strconv.FormatBool(v.int != 0), true
 	case "date":
 		return time.Unix(v.int*86400, 0).UTC().Format(time.DateOnly), inYears(v.int / 365)
+	case "time":
+		layout = "15:04:05.000000"
 	case "timestamp":
 		layout = "2006-01-02T15:04:05.000000"
 	case "timestamptz":
@@ -158,7 +163,7 @@ func bound(column int, typ string, least, most *value) (b lake.Bound) {
 	lo, ok := least.text(typ)
 	hi, too := most.text(typ)
 	b.Column = column
-	if ok && too && ordered(typ, least, most) {
+	if ok && too && typ != "binary" && ordered(typ, least, most) {
 		b.Least, b.Most = lo, hi
 	}
 	return b

@@ -66,6 +66,23 @@ func fieldsOf(fields []arrow.Field, mapped map[string]string) (out []any, ok boo
 	return out, ok
 }
 
+// Drawn is a table of either format.
+type Drawn interface {
+	Name() string
+	Add(name, content string, deleted []int64, values ...any) any
+	Commit(actions ...any)
+}
+
+// Draw returns a table without files that is not divided, whose format depends on a seed, and on what
+// formats have the types of its columns.
+func Draw(t testing.TB, schema *arrow.Schema, seed uint64) Drawn {
+	t.Helper()
+	if _, _, ok := icebergColumns(schema.Fields(), new(int)); ok && seed%2 == 0 {
+		return NewIceberg(t, 2+int(seed/2%2), schema)
+	}
+	return New(t, schema, nil)
+}
+
 // New returns a table without files in a new directory, divided by columns. If mapped is not nil, it
 // has the names that columns have in files.
 func New(t testing.TB, schema *arrow.Schema, mapped map[string]string, by ...string) *Table {

@@ -148,7 +148,7 @@ func (d *field) describe() string {
 // root's name does not matter. Unknown annotations are never equal, unless a and b
 // are the same slice. diff describes the first difference.
 func SameSchema(a, b []meta.Element) (diff string, same bool) {
-	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || alike(a, b) {
+	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || slices.EqualFunc(a, b, func(a, b meta.Element) bool { return a.Alike(&b) }) {
 		return "", true
 	}
 	fa, err := parquet.SchemaFile(a, "")
@@ -161,11 +161,6 @@ func SameSchema(a, b []meta.Element) (diff string, same bool) {
 	}
 	diff = difference(fieldsOf(fa), fieldsOf(fb), nil)
 	return diff, diff == ""
-}
-
-// alike reports whether two schemas have the same elements. It is a shortcut for files of one log.
-func alike(a, b []meta.Element) bool {
-	return slices.EqualFunc(a, b, func(a, b meta.Element) bool { return a.Alike(&b) })
 }
 
 // difference describes the first difference between two nodes, or returns "".

@@ -99,7 +99,7 @@ func (m *Footer) Tree(at fault.At) (Schema, error) {
 		return Schema{}, faults.Corrupt(at, "the schema's root is a column")
 	}
 	if b.next != len(m.Schema) {
-		return Schema{}, faults.Wanted(faults.Corrupt(at, "elements of the schema"), fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(m.Schema)))
+		return Schema{}, faults.Wanted(faults.Corrupt(at, "elements of the schema"), fmt.Sprintf("%d, as its tree has", b.next), len(m.Schema))
 	}
 	if b.mended {
 		m.Schema = b.kept

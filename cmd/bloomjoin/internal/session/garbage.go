@@ -40,8 +40,3 @@ func PaceGC() {
 	}
 	runtime.SetFinalizer(new([2]*int), collected)
 }
-
-// limitGarbage sets the room for a memory limit in bytes.
-func limitGarbage(memory int64) {
-	garbageRoom.Store(min(max(memory/roomPart, minRoom), maxRoom))
-}

@@ -86,7 +86,7 @@ func (c *Session) Complete(cmd *cobra.Command, of map[string]flags.Completion) {
 // CommonFlags adds the flags of all verbs, and checks them before a verb starts.
 func (c *Session) CommonFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	c.addStore(f)
+	f.StringArrayVar(&c.storeSettings, "store-option", nil, "`NAME=VALUE` setting for URLs, as region=eu-central-1; repeatable")
 	flags.Group(f, flags.GroupStorage)
 
 	f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of all)")
@@ -156,7 +156,7 @@ func (c *Session) checkCommon() error {
 		// The collector works harder near this limit. It must not be lower than the
 		// live heap, or the collector would run all the time.
 		debug.SetMemoryLimit(max(total-outsideHeap, minLimit))
-		limitGarbage(total)
+		garbageRoom.Store(min(max(total/roomPart, minRoom), maxRoom))
 	}
 	return c.CheckStore()
 }

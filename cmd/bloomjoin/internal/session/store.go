@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/address"
@@ -29,11 +27,6 @@ func (c *Session) Store() storage.Storage {
 		c.Stored, c.closeStore = s, s.Close
 	}
 	return c.Stored
-}
-
-// addStore adds the flag for object stores.
-func (c *Session) addStore(f *pflag.FlagSet) {
-	f.StringArrayVar(&c.storeSettings, "store-option", nil, "`NAME=VALUE` setting for URLs, as region=eu-central-1; repeatable")
 }
 
 // CheckStore sets the options of the store from the flags.

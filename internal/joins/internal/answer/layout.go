@@ -50,7 +50,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 		}
 		l, err := a.newLayout(f)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		if a.RowsOfLog() && o.Schema != dataset.UnionByName {
 			kept := a.ScanOptions(f)

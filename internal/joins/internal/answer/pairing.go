@@ -2,7 +2,6 @@ package answer
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -73,7 +72,7 @@ func (p *Pairing) Integers() bool { return len(p.Classes) == 1 && p.Classes[0] =
 func (p *Pairing) KeyColumns(f *source.File) ([]int, error) {
 	enc, err := keys.NewEncoder(f.Schema(), p.IDs, p.Options())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, f.Failed(err)
 	}
 	return enc.Columns(), nil
 }
@@ -127,7 +126,7 @@ func (p *Pairing) mismatch(t Type, c int, ids, logs classed) error {
 		}
 	}
 	at := fault.At{File: ids.files[0].Name(), Column: p.IDsText} // files of one side disagree, and the other has only NULLs
-	return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...)))).
+	return faults.Of(cause.KeyTypes, faults.Mismatch(at, "key class", "one for all files of a side", append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
 		WithHint("name files that have one type of key")
 }
 
@@ -155,7 +154,7 @@ func (p *Pairing) classesOf(files []*source.File, columns []keys.Column) ([][]ke
 	for _, f := range files {
 		enc, err := keys.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		out = append(out, enc.Classes())
 	}
@@ -201,7 +200,7 @@ func (p *Pairing) logType(c keys.Column, logs []*source.File) (t arrow.DataType,
 	for _, f := range logs {
 		field, err := c.Resolve(f.Schema(), p.IgnoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, f.Failed(err)
 		}
 		if isInteger(field.Type) {
 			wide := textType(field.Type).ID() == arrow.UINT64

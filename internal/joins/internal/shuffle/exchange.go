@@ -99,7 +99,9 @@ func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 		return err
 	}
 	for _, x := range all {
-		s.needs.merge(x.needs)
+		for i, c := range x.needs.counts {
+			s.needs.counts[i] += c
+		}
 	}
 	return nil
 }
@@ -228,7 +230,9 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 		if err != nil {
 			return err
 		}
-		x.table.resetForSets(x.s.pieces())
+		// The table holds so few keys that each may have a set of all tags. Then add
+		// rejects only keys that are not in the table, and rejects such a key every time.
+		x.table.reset(int64((cap(x.table.nodes) - 1) / (x.s.pieces() + 1)))
 		err = x.reader.each(ctx, from, func(b *entryBatch) error {
 			for i := range b.pairs {
 				if x.table.add(b, i) {

@@ -79,23 +79,16 @@ func (t *logKeys) bytes() int64 {
 	return int64(len(t.slots)*slotBytes + cap(t.nodes)*nodeBytes + len(t.places)*8 + cap(t.arena))
 }
 
-// room returns how many keys fit, if their sets and bytes do.
-func (t *logKeys) room() int64 { return int64(float64(len(t.slots)-2) / slotsPerKey) }
-
 // reset empties the table for the given number of keys, or fewer if there is no
 // room.
 func (t *logKeys) reset(keys int64) {
-	keys = max(min(keys, t.room()), 1)
+	// No more keys than the slots hold, if their sets and bytes fit.
+	keys = max(min(keys, int64(float64(len(t.slots)-2)/slotsPerKey)), 1)
 	t.n = uint64(slotsPerKey*float64(keys)) + 2
 	t.most, t.count = int(keys), 0
 	clear(t.slots[:t.n])
 	t.nodes, t.arena = t.nodes[:0], t.arena[:0]
 }
-
-// resetForSets empties the table for so few keys that each may have a set of all
-// tags. Then add rejects only keys that are not in the table, and rejects such a
-// key every time.
-func (t *logKeys) resetForSets(tags int) { t.reset(int64((cap(t.nodes) - 1) / (tags + 1))) }
 
 // place returns the slot where the search for a key begins.
 func (t *logKeys) place(key uint64) uint64 {

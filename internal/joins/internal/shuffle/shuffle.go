@@ -453,9 +453,3 @@ func (n *needs) more(piece, lo int) (sum int64) {
 	}
 	return sum
 }
-
-func (n *needs) merge(o *needs) {
-	for i, c := range o.counts {
-		n.counts[i] += c
-	}
-}

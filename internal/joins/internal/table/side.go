@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
@@ -176,14 +177,17 @@ func (s *Side) entry(e uint32) (*table, uint32) {
 // Mark records that a log row has the entry's key.
 func (s *Side) Mark(entry uint32) {
 	t, e := s.entry(entry)
-	t.mark(e)
+	w, bit := &t.marks[e/32], uint32(1)<<(e%32)
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repetitions: avoid the write
+		atomic.OrUint32(w, bit)
+	}
 }
 
 // Marked reports whether Mark was called for the entry, as far as this goroutine
 // can know.
 func (s *Side) Marked(entry uint32) bool {
 	t, e := s.entry(entry)
-	return t.marked(e)
+	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
 }
 
 // Matched returns the number of IDs added whose entry is marked, and of these entries. s may

@@ -185,16 +185,12 @@ func (q *Queue) pump() {
 			if p = w.piece; p.state != queued {
 				continue
 			}
-		} else if p = q.next(); p == nil || !q.room(max(p.n, q.share())) {
-			return
+		} else if p = q.next(); p == nil || !q.room(max(p.n, min(minShare, q.o.Memory/4, q.queued))) {
+			return // a request begun ahead with less room would be as small as the reads that free memory
 		}
 		q.start(p)
 	}
 }
-
-// share returns the memory that must be free before another request is begun ahead.
-// Otherwise requests would become as small as the reads that free memory. q.mu is held.
-func (q *Queue) share() int64 { return min(minShare, q.o.Memory/4, q.queued) }
 
 // next returns the first queued piece, or nil. q.mu is held.
 func (q *Queue) next() *piece {

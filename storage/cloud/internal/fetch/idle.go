@@ -24,7 +24,12 @@ func (q *Queue) rest(p *piece) {
 	p.restingIn = l
 	q.idle.bytes += p.n
 	for q.idle.bytes > q.o.Memory/idleShare {
-		q.evict()
+		// The resting piece that is needed least is dropped.
+		e := q.idle.often.Front()
+		if e == nil {
+			e = q.idle.once.Back()
+		}
+		e.Value.(*piece).drop()
 	}
 }
 
@@ -35,15 +40,6 @@ func (q *Queue) wake(p *piece) {
 		p.resting, p.restingIn = nil, nil
 		q.idle.bytes -= p.n
 	}
-}
-
-// evict drops the resting piece that is needed least. q.mu is held.
-func (q *Queue) evict() {
-	e := q.idle.often.Front()
-	if e == nil {
-		e = q.idle.once.Back()
-	}
-	e.Value.(*piece).drop()
 }
 
 // room reports whether there is memory for n bytes. If only idle pieces take memory,

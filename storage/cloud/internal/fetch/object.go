@@ -312,7 +312,14 @@ func (o *Object) read(b []byte, off int64) (int, error) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		p.copies--
-		p.take(off, int64(n))
+		// A piece is dropped when its last byte and as many as were announced have been
+		// read: some are read twice.
+		p.unread -= int64(n)
+		p.ended = p.ended || off+int64(n) == p.end()
+		if p.ended && p.unread <= 0 && !p.kept {
+			p.drop()
+			p.object.q.pump()
+		}
 		if p.state == dropped { // maybe by another read
 			p.recycle()
 		}
@@ -340,17 +347,6 @@ func (o *Object) endBefore(i int) int64 {
 		return 0
 	}
 	return o.pieces[i-1].end()
-}
-
-// take notes that bytes have been read. A piece is dropped when its last byte and as
-// many as were announced have been read: some are read twice. q.mu is held.
-func (p *piece) take(off, n int64) {
-	p.unread -= n
-	p.ended = p.ended || off+n == p.end()
-	if p.ended && p.unread <= 0 && !p.kept {
-		p.drop()
-		p.object.q.pump()
-	}
 }
 
 // await puts a piece, and what else the read until end needs, before all that is
