@@ -57,13 +57,14 @@ class Checks:
         self.passed, self.failed, self.opened, self.runs = 0, 0, 0, 0
         self.ran, self.broken = {}, []  # ids of checks, in order; prefixes of those of which an error may have kept some from running
         self.open_before = set()  # digests of files
+        self.environment = ENVIRONMENT  # of runs
         self.prefix, self.lock = "", threading.Lock()
 
     def run(self, *args, stdin=b"", want=0, seconds=300, opens=True):
         """Runs the tool. An exit code other than want raises; want=None takes any. Opens: what it wrote is opened by others."""
         args = [str(a) for a in args]
         self.runs += 1
-        p = subprocess.run([self.tool, *args], input=stdin, capture_output=True, timeout=seconds, env=ENVIRONMENT)
+        p = subprocess.run([self.tool, *args], input=stdin, capture_output=True, timeout=seconds, env=self.environment)
         r = Result(args, p.returncode, p.stdout, p.stderr)
         if b"\ngoroutine " in p.stderr:
             raise AssertionError(f"a panic: {r}")

@@ -70,6 +70,11 @@ func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*
 	if err != nil {
 		return nil, err
 	}
+	if _, named := s.named.Load(withoutVersion(at)); named {
+		listed = false
+	} else if !listed {
+		s.named.Store(withoutVersion(at), true)
+	}
 	if own := withoutVersion(os.Getenv(restURI)); listed && own != withoutVersion(at) {
 		return nil, faults.Mismatch(c.place(), "the catalog that a list of inputs names", "that of "+restURI, strconv.Quote(own)).
 			WithHint("set %s to it, if it may have the credentials of your catalog", restURI)

@@ -118,6 +118,17 @@ func TestCatalogOfList(t *testing.T) {
 			t.Errorf("%q: %d requests, %v, want %d", own, got, err, want)
 		}
 	}
+	// Nor does it need to, if the command line has named the catalog.
+	t.Setenv(restURI, "")
+	s := newStore(t, Options{})
+	for _, listed := range []bool{false, true} {
+		if _, err := s.LoadTable(t.Context(), c.url+"/v1", "db.t", listed); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.LoadTable(t.Context(), c.url+"2", "db.t", true); err == nil || !strings.Contains(err.Error(), restURI) {
+		t.Error(err)
+	}
 }
 
 // Requests are authorized as the environment says.

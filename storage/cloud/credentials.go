@@ -59,6 +59,9 @@ type credentials struct {
 	there bool
 	got   time.Time // when the last ones came
 	tried time.Time // when they were last renewed because a service had refused them
+
+	failed error     // of the last attempt to renew them
+	ended  time.Time // when it failed
 }
 
 // credentials returns those of a catalog or of Options.Credentials, nil without.
@@ -99,11 +102,15 @@ func (c *credentials) get(ctx context.Context) (got Credentials, until time.Time
 }
 
 func (c *credentials) now(ctx context.Context) (Credentials, time.Time, error) {
+	began := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	if c.there && (c.renew.IsZero() || now.Before(c.renew)) {
 		return c.last, c.renew, nil
+	}
+	if began.Before(c.ended) { // all that waited for one attempt share its error
+		return Credentials{}, time.Time{}, c.failed
 	}
 	fresh, err := c.ask(ctx, c.bucket)
 	if err == nil {
@@ -118,7 +125,11 @@ func (c *credentials) now(ctx context.Context) (Credentials, time.Time, error) {
 	case c.there && now.Before(c.last.Expires): // they are still valid for a moment
 		return c.last, c.last.Expires, nil
 	default:
-		return Credentials{}, time.Time{}, &credentialsError{c.bucket, err}
+		err = &credentialsError{c.bucket, err}
+		if ctx.Err() == nil {
+			c.failed, c.ended = err, time.Now()
+		}
+		return Credentials{}, time.Time{}, err
 	}
 	return c.last, c.renew, nil
 }

@@ -270,3 +270,44 @@ func TestGrantGone(t *testing.T) {
 		t.Errorf("sent %v", used)
 	}
 }
+
+// A catalog that fails is asked as often as Options.Retries says, whatever the number of reads.
+func TestGrantFails(t *testing.T) {
+	c, k := newCatalog(t), newKeyedS3(t)
+	old := fmt.Sprintf(`,"s3.session-token-expires-at-ms":"%d"`, time.Now().Add(-time.Hour).UnixMilli())
+	c.set("/v1/namespaces/db/tables/t", tableText("s3://b/t", `,"config":`+k.settings("AKIA", old)))
+	s := newStore(t, Options{Retries: 2})
+	if _, err := load(t, s, c.url, "db.t"); err != nil {
+		t.Fatal(err)
+	}
+	c.paths()
+	var arrived sync.WaitGroup
+	arrived.Add(8)
+	c.refused = func(*http.Request) int {
+		time.Sleep(200 * time.Millisecond) // all reads wait by now
+		return http.StatusServiceUnavailable
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			arrived.Done()
+			arrived.Wait()
+			_, err := s.Stat(t.Context(), "s3://b/t/x")
+			if !errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "503") {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	r, err := s.Open(t.Context(), storage.Object{Name: "s3://b/t/x", Size: 1 << 20, Identity: "v"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.ReadAt(make([]byte, 10), 0); !errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "503") {
+		t.Error(err)
+	}
+	if got := len(c.paths()); got != 6 {
+		t.Errorf("%d requests, want 3 for all and 3 for the last", got)
+	}
+}

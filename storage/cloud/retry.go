@@ -56,12 +56,12 @@ func (s *store) once(ctx context.Context, b *bucket, k kind, key string, attempt
 	ctx, c := withCall(ctx, k, attempt)
 	s.note(b, k)
 	err := f(ctx)
+	if without := (*credentialsError)(nil); errors.As(err, &without) {
+		return without
+	}
 	var known *fault.Error
 	if err == nil || errors.As(err, &known) {
 		return err
-	}
-	if without := (*credentialsError)(nil); errors.As(err, &without) {
-		return without
 	}
 	return b.failed(c, key, err)
 }
@@ -73,7 +73,8 @@ func (s *store) again(ctx context.Context, err error, attempt int, since time.Ti
 		return context.Cause(ctx)
 	}
 	var f *failure
-	if !errors.As(err, &f) {
+	var without *credentialsError // a catalog was asked several times, if need be
+	if errors.As(err, &without) || !errors.As(err, &f) {
 		return err
 	}
 	if !f.transient() && !f.renew() || attempt >= s.opts.Retries {

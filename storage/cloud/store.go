@@ -88,6 +88,7 @@ type store struct {
 	buckets map[place]*bucket
 	closed  bool
 
+	named    sync.Map // addresses of catalogs that names have, other than those in lists
 	granting sync.RWMutex
 	grants   []*grant // by catalogs
 }

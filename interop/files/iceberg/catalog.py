@@ -11,6 +11,8 @@ import contextlib
 import json
 import os
 import pathlib
+import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -41,17 +43,14 @@ IAM = {
 
 
 def ports(n):
-    """Free ports whose sum with 10000, which SeaweedFS takes too, is free."""
+    """Free ports below those of clients. SeaweedFS also listens at each port plus 10000."""
     found = []
     while len(found) < n:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            if port > 55000 or port in found:
-                continue
-            with contextlib.suppress(OSError):
-                second.bind(("127.0.0.1", port + 10000))
-                found.append(port)
+        port = random.SystemRandom().randrange(12000, 22000)
+        with socket.socket() as first, socket.socket() as second, contextlib.suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 10000))
+            found += {port} - {*found}
     return found
 
 
@@ -61,35 +60,52 @@ def server(directory, weed="weed"):
     directory = pathlib.Path(directory).resolve()
     (directory / "data").mkdir(parents=True)
     (directory / "iam.json").write_text(json.dumps(IAM))
+    # Another process may have taken a port in the meantime.
+    for again in (True, True, False):
+        process, catalog, store = start(directory, weed)
+        try:
+            if ready(process, f"{catalog}/v1/config", directory / "log"):
+                yield catalog, store
+                return
+        finally:
+            stop(process)
+        if not again:
+            raise RuntimeError("the catalog has not started:\n" + (directory / "log").read_text(errors="replace")[-4000:])
+
+
+def start(directory, weed):
     catalog, s3, master, volume, filer, admin = ports(6)
     store = f"http://127.0.0.1:{s3}"
     args = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-webdav=false", "-admin.ui=false", "-s3.port.lance=0", "-master.telemetry=false"]
     args += [f"-dir={directory}/data", f"-s3.config={directory}/iam.json", f"-s3.iam.config={directory}/iam.json", f"-s3.externalUrl={store}"]
     args += [f"-s3.port.iceberg={catalog}", f"-s3.port={s3}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-admin.port={admin}"]
     args += [f"-s3.iceberg.credentialRole={ROLE}", "-s3.iceberg.credentialDurationSeconds=900", f"-tableBucket={WAREHOUSE[5:]}", "-bucket=plain"]
+    args += ["-s3.localSocket=s3.sock", "-filer.localSocket=filer.sock"]  # else they are left in /tmp
+    # The kernel ends the server if this process is killed.
+    bound = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
     with open(directory / "log", "wb") as log:
-        process = subprocess.Popen([weed, "mini", *args], cwd=directory, stdout=log, stderr=log)
+        process = subprocess.Popen([*bound, weed, "-logtostderr", "mini", *args], cwd=directory, stdout=log, stderr=log, env=os.environ | {"TMPDIR": str(directory)})
+    return process, f"http://127.0.0.1:{catalog}", store
+
+
+def stop(process):
+    process.send_signal(signal.SIGTERM)
     try:
-        wait(process, f"http://127.0.0.1:{catalog}/v1/config", directory / "log")
-        yield f"http://127.0.0.1:{catalog}", store
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
-def wait(process, url, log, seconds=60):
-    """Returns once the catalog and its bucket are there."""
+def ready(process, url, log, seconds=60):
+    """Waits until the catalog and its bucket are there. False: the process has ended, or takes too long."""
     end = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):
             if b"All enabled components are running" in log.read_bytes():
-                return
+                return True
         time.sleep(0.1)
-    raise SystemExit("the catalog has not started:\n" + log.read_bytes().decode(errors="replace")[-4000:])
+    return False
 
 
 def environment(catalog, how="credential"):
