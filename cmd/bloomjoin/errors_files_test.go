@@ -95,7 +95,7 @@ func makeErrorFiles(t *testing.T, dir string) {
 	put(t, "mixed/monday.parquet", log)
 	put(t, "mixed/notes.txt", []byte("what the columns mean\n"))
 	put(t, "iceberg/data/part-0.parquet", log)
-	put(t, "iceberg/metadata/v1.metadata.json", []byte("{}"))
+	put(t, "iceberg/metadata/v1.metadata.json", []byte(`{"format-version": 2, "location": "iceberg", "schemas": [{"fields": []}], "partition-specs": [{"fields": []}], "current-snapshot-id": 5}`))
 	put(t, "delta/part-0.parquet", log)
 	put(t, "delta/_delta_log/00000000000000000000.json", []byte("{}\n"))
 	put(t, "no-data/README.md", []byte("nothing here yet\n"))

@@ -97,7 +97,7 @@ const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.b; repeatable"
 
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` a file, directory, pattern, table (as delta:DIR) or -; repeatable")
+	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` a file, directory, pattern, table or -; repeatable")
 	o.text.Add(f, "the log's")
 	o.inputs.AddFrom(f)
 	o.inputs.Add(f)

@@ -37,7 +37,7 @@ func ParseName(name string) (n Name, err error) {
 		case !number && n.Kind != "delta" && strings.Contains(which, "="):
 			n.Version = which
 		case number || strings.Contains(which, "="):
-			return n, wrong(name, map[bool]string{true: "as @v12", false: "as @snapshot=ID, @branch=NAME or @tag=NAME"}[n.Kind == "delta"]+", or a time", "@"+which)
+			return n, wrong(name, map[bool]string{true: "@vNUMBER", false: "@snapshot=ID, @branch=NAME, @tag=NAME"}[n.Kind == "delta"]+" or a time", "@"+which)
 		default:
 			if n.Time, err = time.Parse(time.RFC3339Nano, which); err != nil || n.Time.IsZero() {
 				return n, wrong(name, "a time with a zone, as 2026-11-29T00:00:00Z", which)

@@ -117,7 +117,7 @@ func (t *Table) unhinted(ctx context.Context, dir string, n lake.Name) error {
 		e.Err = fs.ErrNotExist
 		return e.WithHint("name the table's directory, or its metadata file")
 	}
-	return e.WithHint("name the metadata file that the table's catalog has; the newest is iceberg:%s", newest.Name)
+	return e.WithHint("name the metadata file that the table's catalog has; the newest is iceberg:%s", strings.TrimPrefix(newest.Name, "./"))
 }
 
 // there returns a name if the directory has it, or else an empty one.
