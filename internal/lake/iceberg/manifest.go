@@ -3,6 +3,7 @@ package iceberg
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,8 +145,8 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 		if m.spec, err = t.spec(integer(r, 502, 0)); err != nil {
 			return err
 		}
-		if known(r.Value(504)) && known(r.Value(505)) {
-			m.files = integer(r, 504, 0) + integer(r, 505, 0)
+		if added, existing := integer(r, 504, -1), integer(r, 505, -1); min(added, existing) >= 0 && max(added, existing) < math.MaxInt32 {
+			m.files = added + existing
 		}
 		if v := r.Value(507); known(v) {
 			m.bounds = t.summaries(m.spec, v.List)

@@ -155,7 +155,7 @@ func (m *metadata) id(n *lake.Name) (id int64, own bool, err error) {
 		return id, true, err
 	case kind != "":
 		r, ok := m.Refs[name]
-		if !ok || r.Type != kind {
+		if !ok || r.Type != kind || r.ID == none {
 			err = faults.Mismatch(at, "the "+kind, "one of the table", strconv.Quote(name)).WithHint("name one that there is, or @snapshot=ID")
 		}
 		return r.ID, kind == "tag", err

@@ -69,7 +69,8 @@ func Open(ctx context.Context, src storage.Source, n lake.Name, ranges bool) (*T
 func (t *Table) Table() *lake.Table { return t.table }
 
 // Files yields the files of the snapshot until yield returns an error, which Files returns. Files whose
-// partitions cannot satisfy holds are counted, unless there would be none.
+// partitions cannot satisfy holds, which must be safe for concurrent use, are counted, unless there would be
+// none.
 func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield func(*lake.File) error) (skipped int64, err error) {
 	all, err := t.manifests(ctx)
 	if err != nil {
