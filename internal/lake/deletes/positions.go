@@ -81,7 +81,11 @@ func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget
 		}
 		columns = append(columns, i[0])
 	}
-	if rows := f.File().Metadata.NumRows; rows != p.Rows {
+	rows := int64(0)
+	for g := range f.NumGroups() {
+		rows += f.GroupRows(g)
+	}
+	if rows != p.Rows {
 		return nil, faults.Wanted(faults.Corrupt(at, "positions of deleted rows"), p.Rows, rows)
 	}
 	of = map[string][]int64{}
