@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -46,17 +47,21 @@ const (
 	maxQuoted  = 300       // bytes of its text
 )
 
-// catalog is an Iceberg REST catalog. One goroutine uses it at a time.
+// catalog is an Iceberg REST catalog, with the table that it is asked for. One goroutine uses it at
+// a time.
 type catalog struct {
-	web
-	b     *bucket  // for requests
-	at    *url.URL // without /v1
+	mu    sync.Mutex // of the credentials that it is asked for later
+	b     *bucket    // for requests
+	at    *url.URL   // without /v1
+	name  string     // of the table
+	path  string     // of the table, in addresses
 	props map[string]string
-	lists bool // the catalog has addresses for credentials alone
+	lists bool        // the catalog has addresses for credentials alone
+	known tableAnswer // without the metadata
 
-	how, setting string // one of the settings, and its value; empty: requests are not authorized
-	token        string
-	renew        time.Time               // when to ask for another token; zero: never
+	how, setting string                  // one of the settings, and its value; empty: requests are not authorized
+	tokens       credentials             // of which requests have one, unless they are signed
+	secret, sent string                  // the part of the setting, and the last token, that no error may quote
 	aws          aws.CredentialsProvider // nil: requests are not signed
 	service      string
 	region       string
@@ -66,7 +71,7 @@ type catalog struct {
 // credentials that it has granted, until another table of the same place is loaded.
 func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*objects.CatalogTable, error) {
 	stopped.Needs(ctx, "Store.LoadTable")
-	c, err := s.catalogAt(at)
+	c, err := s.catalogOf(at, table)
 	if err != nil {
 		return nil, err
 	}
@@ -90,26 +95,28 @@ func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*
 	if err := c.configure(ctx); err != nil {
 		return nil, err
 	}
-	t := &granted{catalog: c, name: table, path: "namespaces/" + strings.Join(levels[:last], cmp.Or(c.props["namespace-separator"], "%1F")) + "/tables/" + levels[last]}
-	answer, err := t.load(ctx)
+	namespace := strings.Join(levels[:last], cmp.Or(c.props["namespace-separator"], "%1F"))
+	c.path = "namespaces/" + namespace + "/tables/" + levels[last]
+	answer, err := c.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	grants, err := t.open(ctx, answer)
+	grants, err := c.open(ctx, answer)
 	return &objects.CatalogTable{MetadataLocation: answer.MetadataLocation, Metadata: answer.Metadata, Grants: grants}, err
 }
 
 // partsOf finds the parts of a table's name.
 var partsOf = regexp.MustCompile(`"\.*[^".\pC][^"\pC]*"|[^".\pC]+`)
 
-// catalogAt returns the catalog at an address, to which no request was sent yet.
-func (s *store) catalogAt(given string) (*catalog, error) {
+// catalogOf returns the catalog at an address, to which no request was sent yet, for a table.
+func (s *store) catalogOf(given, table string) (*catalog, error) {
 	at, err := catalogURL("the address of a catalog", withoutVersion(given))
 	if err != nil {
 		return nil, err
 	}
-	c := &catalog{web: web{s.http}, at: at}
-	c.b = &bucket{place: place{scheme: schemeHTTP, bucket: at.Host}, s: s, cloud: c, free: true}
+	b := &bucket{place: place{scheme: schemeHTTP, bucket: at.Host}, s: s, cloud: web{s.http}, free: true}
+	c := &catalog{b: b, at: at, name: table}
+	c.tokens = credentials{bucket: at.String(), ask: c.login, whole: token}
 	for _, name := range []string{restToken, restCredential, restSigV4} {
 		value := os.Getenv(name)
 		switch {
@@ -122,8 +129,11 @@ func (s *store) catalogAt(given string) (*catalog, error) {
 			c.how, c.setting = name, value
 		}
 	}
-	if c.how == restToken {
-		c.token = c.setting
+	switch c.how {
+	case restToken:
+		c.tokens.keep(Credentials{Token: c.setting}, time.Now())
+	case restCredential:
+		c.secret = c.setting[strings.IndexByte(c.setting, ':')+1:]
 	}
 	return c, nil
 }
@@ -220,7 +230,7 @@ func (c *catalog) ask(ctx context.Context, what, address string, to any) error {
 		case !again || f.status != http.StatusUnauthorized && f.status != statusExpired:
 			return err
 		}
-		c.token = ""
+		c.tokens.there = false
 	}
 }
 
@@ -234,35 +244,33 @@ func (c *catalog) signer(ctx context.Context) (func(*http.Request) error, error)
 		if err != nil {
 			return nil, c.b.failed(new(call), c.at.String(), err).report()
 		}
+		c.sent = keys.SessionToken
 		return func(r *http.Request) error {
 			r.Header.Set("X-Amz-Content-Sha256", noBody)
 			return v4.NewSigner().SignHTTP(r.Context(), keys, r, noBody, c.service, c.region, time.Now())
 		}, nil
 	}
-	if c.how == restCredential && (c.token == "" || !c.renew.IsZero() && time.Now().After(c.renew)) {
-		if err := c.login(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if c.token == "" {
+	if c.how == "" {
 		return nil, nil
 	}
+	got, _, err := c.tokens.now(ctx)
+	c.sent = got.Token
 	return func(r *http.Request) error {
-		r.Header.Set("Authorization", "Bearer "+c.token)
+		r.Header.Set("Authorization", "Bearer "+got.Token)
 		return nil
-	}, nil
+	}, err
 }
 
 // noBody is the SHA-256 of nothing.
 const noBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // login asks for a token.
-func (c *catalog) login(ctx context.Context) error {
+func (c *catalog) login(ctx context.Context, _ string) (got Credentials, _ error) {
 	at, err := catalogURL(restTokens, cmp.Or(os.Getenv(restTokens), c.at.String()+"/v1/oauth/tokens"))
 	if err != nil {
-		return err
+		return got, err
 	}
-	form := url.Values{"grant_type": {"client_credentials"}, "scope": {cmp.Or(os.Getenv(restScope), "catalog")}, "client_secret": {c.secret()}}
+	form := url.Values{"grant_type": {"client_credentials"}, "scope": {cmp.Or(os.Getenv(restScope), "catalog")}, "client_secret": {c.secret}}
 	if id, _, ok := strings.Cut(c.setting, ":"); ok {
 		form.Set("client_id", id)
 	}
@@ -271,21 +279,16 @@ func (c *catalog) login(ctx context.Context) error {
 		Valid float64 `json:"expires_in"` // seconds
 	}
 	if err := c.send(ctx, at.String(), at.String(), form, nil, &answer); err != nil {
-		return err
+		return got, err
 	}
 	if answer.Token == "" || strings.ContainsFunc(answer.Token, unicode.IsControl) {
-		return faults.Mismatch(fault.At{File: at.String()}, "the answer", "a token that can be sent", "none")
+		return got, faults.Mismatch(fault.At{File: at.String()}, "the answer", "a token that can be sent", "none")
 	}
-	c.token, c.renew = answer.Token, time.Time{}
-	if valid := time.Duration(min(answer.Valid, 1e9) * float64(time.Second)); valid > 0 {
-		c.renew = time.Now().Add(valid - min(maxMargin, valid/5))
+	got.Token = answer.Token
+	if answer.Valid > 0 {
+		got.Expires = time.Now().Add(time.Duration(min(answer.Valid, 1e9) * float64(time.Second)))
 	}
-	return nil
-}
-
-// secret returns the part of the setting that no error may quote.
-func (c *catalog) secret() string {
-	return c.setting[strings.IndexByte(c.setting, ':')+1:]
+	return got, nil
 }
 
 // send sends a request for JSON, again if it has failed for a reason that may pass.
@@ -303,7 +306,7 @@ func (c *catalog) send(ctx context.Context, what, address string, form url.Value
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
 		req.Header.Set("X-Iceberg-Access-Delegation", "vended-credentials")
-		client := http.Client{Transport: signing{c.client.Transport, req.URL.Host, sign}, CheckRedirect: redirects}
+		client := http.Client{Transport: signing{c.b.s.http.Transport, req.URL.Host, sign}, CheckRedirect: redirects}
 		resp, err := client.Do(req)
 		if known := (*fault.Error)(nil); errors.As(err, &known) {
 			return known // the text around it has an address, perhaps with secrets
@@ -384,8 +387,8 @@ func (c *catalog) problem(status int, body []byte) error {
 
 // quoted returns a text from outside as errors may have it: short, on one line, without secrets.
 func (c *catalog) quoted(text string) string {
-	for _, secret := range []string{c.token, c.secret()} {
-		if secret != "" && c.aws == nil {
+	for _, secret := range []string{c.sent, c.secret} {
+		if secret != "" {
 			text = strings.ReplaceAll(text, secret, address.Redacted)
 		}
 	}

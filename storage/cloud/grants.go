@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,16 +21,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
-
-// granted is a table of a catalog that grants credentials for its files.
-type granted struct {
-	catalog *catalog
-	name    string
-	path    string
-	known   tableAnswer // without the metadata
-
-	mu sync.Mutex // the catalog serves one goroutine
-}
 
 // tableAnswer is what a catalog answers about a table.
 type tableAnswer struct {
@@ -61,15 +50,15 @@ type grant struct {
 const maxGrants = 100
 
 // load asks for the table.
-func (t *granted) load(ctx context.Context) (a tableAnswer, err error) {
-	at, err := t.catalog.address(t.path)
+func (c *catalog) load(ctx context.Context) (a tableAnswer, err error) {
+	at, err := c.address(c.path)
 	if err != nil {
 		return a, err
 	}
-	if err = t.catalog.ask(ctx, t.what(), at, &a); errors.Is(err, fs.ErrNotExist) {
+	if err = c.ask(ctx, c.what(), at, &a); errors.Is(err, fs.ErrNotExist) {
 		var f *failure
 		errors.As(err, &f)
-		err = faults.WithHint(fmt.Errorf("%s: the catalog has no table %s: %s%w", t.catalog.at, t.name, f.said(), quiet.Error{Err: err}), "check the name and %s", restWarehouse)
+		err = faults.WithHint(fmt.Errorf("%s: the catalog has no table %s: %s%w", c.at, c.name, f.said(), quiet.Error{Err: err}), "check the name and %s", restWarehouse)
 	}
 	if err != nil {
 		return a, err
@@ -82,35 +71,35 @@ func (t *granted) load(ctx context.Context) (a tableAnswer, err error) {
 		err = json.Unmarshal(a.Metadata, &metadata)
 	}
 	if err != nil || a.MetadataLocation == "" {
-		return a, faults.Mismatch(t.at(), "the catalog's answer", "the table's metadata", "none")
+		return a, faults.Mismatch(c.table(), "the catalog's answer", "the table's metadata", "none")
 	}
 	a.location, _ = parse(metadata.Location) // else none is granted
 	return a, nil
 }
 
-func (t *granted) what() string { return t.catalog.at.String() + ": table " + t.name }
-func (t *granted) at() fault.At { return fault.At{File: t.what()} }
+func (c *catalog) what() string    { return c.at.String() + ": table " + c.name }
+func (c *catalog) table() fault.At { return fault.At{File: c.what()} }
 
 // grants returns the access to S3 that an answer gives. What it grants for other clouds is not
 // used: their own credentials are.
-func (t *granted) grants(a tableAnswer) (all []*grant, _ error) {
+func (c *catalog) grants(a tableAnswer) (all []*grant, _ error) {
 	if a.location.scheme != schemeS3 {
 		return nil, nil
 	}
 	if len(a.Credentials) > maxGrants {
-		return nil, faults.Unsupported(t.at(), "credentials for more than %d prefixes", maxGrants)
+		return nil, faults.Unsupported(c.table(), "credentials for more than %d prefixes", maxGrants)
 	}
-	props := t.catalog.props
-	for _, c := range append(a.Credentials, vended{}) { // the last stands for the table's settings alone
+	props := c.props
+	for _, v := range append(a.Credentials, vended{}) { // the last stands for the table's settings alone
 		scope, err := a.location, error(nil)
-		if c.Prefix != "" && schemes[strings.TrimSuffix(c.Prefix, "://")] != schemeS3 {
-			scope, err = parse(c.Prefix)
+		if v.Prefix != "" && schemes[strings.TrimSuffix(v.Prefix, "://")] != schemeS3 {
+			scope, err = parse(v.Prefix)
 		}
-		if err != nil || scope.scheme != schemeS3 || c.Config == nil && len(all) > 0 {
+		if err != nil || scope.scheme != schemeS3 || v.Config == nil && len(all) > 0 {
 			continue
 		}
-		props = maps.Clone(t.catalog.props)
-		for _, more := range []map[string]string{a.Config, c.Config} {
+		props = maps.Clone(c.props)
+		for _, more := range []map[string]string{a.Config, v.Config} {
 			if more["s3.access-key-id"] != "" { // of another key
 				delete(props, "s3.session-token")
 				delete(props, "s3.session-token-expires-at-ms")
@@ -118,48 +107,48 @@ func (t *granted) grants(a tableAnswer) (all []*grant, _ error) {
 			maps.Copy(props, more)
 		}
 		if props["s3.access-key-id"] != "" {
-			all = append(all, t.grant(scope, props))
+			all = append(all, c.grant(scope, props))
 		}
 	}
 	if g := longest(all, a.location); g != nil {
-		all = append(all, t.grant(a.location, g.props)) // other tables may have others for the same prefix
+		all = append(all, c.grant(a.location, g.props)) // other tables may have others for the same prefix
 	}
 	if len(all) == 0 && props["s3.remote-signing-enabled"] == "true" {
-		e := faults.Unsupported(t.at(), "remote signing, by which the catalog signs each request to S3").WithHint("let the catalog vend credentials")
+		e := faults.Unsupported(c.table(), "remote signing, by which the catalog signs each request to S3").WithHint("let the catalog vend credentials")
 		return nil, fmt.Errorf("%w%w", e, quiet.Error{Err: errors.ErrUnsupported})
 	}
 	return all, nil
 }
 
 // grant returns the access to what is at a name.
-func (t *granted) grant(n name, props map[string]string) *grant {
+func (c *catalog) grant(n name, props map[string]string) *grant {
 	g := &grant{place: n.place, key: strings.TrimRight(n.key, "/"), props: props}
 	now := Credentials{AccessKeyID: props["s3.access-key-id"], SecretAccessKey: props["s3.secret-access-key"], SessionToken: props["s3.session-token"]}
 	if ms, err := strconv.ParseInt(props["s3.session-token-expires-at-ms"], 10, 64); err == nil { // else the service reports the end
 		now.Expires = time.UnixMilli(ms)
 	}
-	g.held = credentials{bucket: g.place.String() + g.key, whole: accessKey, ask: func(ctx context.Context, _ string) (Credentials, error) { return t.again(ctx, n) }}
+	g.held = credentials{bucket: g.place.String() + g.key, whole: accessKey, ask: func(ctx context.Context, _ string) (Credentials, error) { return c.again(ctx, n) }}
 	g.held.keep(now, time.Now())
 	return g
 }
 
 // again asks the catalog for other credentials.
-func (t *granted) again(ctx context.Context, n name) (Credentials, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a := t.known
-	at, err := t.catalog.address(t.path + "/credentials")
+func (c *catalog) again(ctx context.Context, n name) (Credentials, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.known
+	at, err := c.address(c.path + "/credentials")
 	switch {
 	case err != nil:
-	case t.catalog.lists:
-		err = t.catalog.ask(ctx, t.what(), at, &a)
+	case c.lists:
+		err = c.ask(ctx, c.what(), at, &a)
 	default:
-		a, err = t.load(ctx)
+		a, err = c.load(ctx)
 	}
 	if err != nil {
 		return Credentials{}, err
 	}
-	all, err := t.grants(a)
+	all, err := c.grants(a)
 	if g := longest(all, n); g != nil {
 		return g.held.last, nil
 	}
@@ -167,13 +156,13 @@ func (t *granted) again(ctx context.Context, n name) (Credentials, error) {
 }
 
 // open makes the store read the table with the credentials of an answer.
-func (t *granted) open(ctx context.Context, a tableAnswer) (any bool, err error) {
-	t.known, t.known.Metadata, t.known.Credentials = a, nil, nil
-	all, err := t.grants(a)
+func (c *catalog) open(ctx context.Context, a tableAnswer) (any bool, err error) {
+	c.known, c.known.Metadata, c.known.Credentials = a, nil, nil
+	all, err := c.grants(a)
 	if err != nil {
 		return false, err
 	}
-	s := t.catalog.b.s
+	s := c.b.s
 	for _, g := range all {
 		if err := accessKey(g.held.last); err != nil {
 			return false, &credentialsError{g.held.bucket, err}
@@ -220,12 +209,12 @@ func (g *grant) configure(c *s3.Options) {
 	}
 	c.Credentials = &g.held // without a cache, which would keep those that were refused
 	c.Region = cmp.Or(g.props["client.region"], g.props["s3.region"], c.Region)
-	if at := g.props["s3.endpoint"]; at != "" {
-		c.BaseEndpoint, c.UsePathStyle = &at, g.props["s3.path-style-access"] != "false"
-		c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+	at, style := g.props["s3.endpoint"], g.props["s3.path-style-access"]
+	if at != "" {
+		c.BaseEndpoint, c.RequestChecksumCalculation = &at, aws.RequestChecksumCalculationWhenRequired
 	}
-	if g.props["s3.path-style-access"] == "true" {
-		c.UsePathStyle = true
+	if at != "" || style == "true" {
+		c.UsePathStyle = style != "false"
 	}
 }
 

@@ -22,29 +22,31 @@ const (
 	syncLength = 16 // of the marker after the header and after each block
 )
 
+// entry decodes an entry of the header.
+var entry = &node{kind: Rec, of: []*node{{kind: String}, {kind: Bytes}}, ids: []int{0, 1}}
+
 // Read reads the file b, and calls each with its records, in order. wanted reports whether a field
-// with this id is asked for; in a record that is not, neither are its fields. Record, values and
-// their bytes are valid until each returns. Read returns the entries of the header, which are bytes
-// of b, or the error of each as it is.
-func Read(b []byte, wanted func(id int) bool, each func(*Record) error) (map[string][]byte, error) {
+// with this id is asked for; in a record that is not, neither are its fields. Values and their bytes
+// are valid until each returns. The error of each is returned as it is.
+func Read(b []byte, wanted func(id int) bool, each func(*Value) error) error {
 	if !bytes.HasPrefix(b, []byte(magic)) {
-		return nil, faults.Corrupt(fault.At{}, "no Avro container file: want %q first, got %q", magic, b[:min(len(b), len(magic))])
+		return faults.Corrupt(fault.At{}, "no Avro container file: want %q first, got %q", magic, b[:min(len(b), len(magic))])
 	}
 	in, d := &decoder{b: b[len(magic):]}, new(decoder)
 	in.left = min(in.most(), maxValues)
 	var entries Value
-	in.list(&node{kind: Map, of: []*node{{kind: String}, {kind: Bytes}}}, &entries, 0)
-	head := map[string][]byte{}
-	for i := 0; i < len(entries.List); i += 2 {
-		head[string(entries.List[i].Bytes)] = entries.List[i+1].Bytes
-	}
+	in.list(&node{kind: Array, of: []*node{entry}}, &entries, 0)
 	sync := in.take(syncLength)
 	if in.err != nil {
-		return nil, in.err
+		return in.err
+	}
+	head := map[string][]byte{}
+	for _, e := range entries.List {
+		head[string(e.List[0].Bytes)] = e.List[1].Bytes
 	}
 	root, err := parse(head["avro.schema"], wanted)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	u, err := newUnpacker(string(head["avro.codec"]))
 	for err == nil && in.at < len(in.b) {
@@ -61,5 +63,5 @@ func Read(b []byte, wanted func(id int) bool, each func(*Record) error) (map[str
 			err = d.all(root, count, each)
 		}
 	}
-	return head, err
+	return err
 }

@@ -18,71 +18,61 @@ const (
 
 // Value is a value of a record.
 type Value struct {
-	Kind   Kind
-	Int    int64   // Boolean: 0 or 1; Int, Long; Enum: the index of the symbol
-	Float  float64 // Float, Double
-	Bytes  []byte  // Bytes, String, Fixed
-	Record *Record // Rec
-	List   []Value // Array: its items; Map: keys and values in turns
-}
-
-// Record has the values of the fields that were asked for.
-type Record struct {
-	ids    []int
-	values []Value
+	Kind  Kind
+	Int   int64   // Boolean: 0 or 1; Int, Long; Enum: the index of the symbol
+	Float float64 // Float, Double
+	Bytes []byte  // Bytes, String, Fixed
+	List  []Value // Array: its items; Rec: its fields, which [Value.Value] finds
+	of    *node   // Rec: its type
 }
 
 // Value returns the value of the field with an id, nil if the schema has none or it was not asked
-// for. A nil Record has no fields.
-func (r *Record) Value(id int) *Value {
-	if r != nil {
-		for i, have := range r.ids {
-			if have == id {
-				return &r.values[i]
-			}
+// for. What is not a record, as nil, has no fields.
+func (v *Value) Value(id int) *Value {
+	if v != nil && v.of != nil && id >= 0 {
+		if i := slices.Index(v.of.ids, id); i >= 0 {
+			return &v.List[i]
 		}
 	}
 	return nil
 }
 
-// arena is memory for the values of one record, used again for the next.
-type arena[T any] struct{ all, free []T }
+// decoder reads values from b. After an error, it reads zeros and empty lists.
+type decoder struct {
+	b     []byte
+	at    int   // in b
+	left  int64 // values that may follow
+	none  Value // takes what is skipped
+	block int   // from 1, for errors
+	err   error
 
-func (a *arena[T]) take(n int) []T {
-	if n > len(a.free) {
-		a.all = make([]T, max(n, 2*len(a.all)))
-		a.free = a.all
+	values, free []Value // memory for one record, used again for the next; what is free of it
+}
+
+// fresh returns memory for n values.
+func (d *decoder) fresh(n int) []Value {
+	if n > len(d.free) {
+		d.values = make([]Value, max(n, 2*len(d.values)))
+		d.free = d.values
 	}
-	v := a.free[:n:n]
-	a.free = a.free[n:]
+	v := d.free[:n:n]
+	d.free = d.free[n:]
 	return v
 }
 
-// decoder reads values from b. After an error, it reads zeros and empty lists.
-type decoder struct {
-	b       []byte
-	at      int   // in b
-	left    int64 // values that may follow
-	none    Value // takes what is skipped
-	block   int   // from 1, for errors
-	err     error
-	values  arena[Value]
-	records arena[Record]
-}
-
 // all reads count records, which are the whole block.
-func (d *decoder) all(root *node, count int64, each func(*Record) error) error {
+func (d *decoder) all(root *node, count int64, each func(*Value) error) error {
+	var v Value
 	most := d.most()
 	if count < 0 || count > most {
 		d.fail("%d records in %d bytes", count, len(d.b))
 	}
 	for ; count > 0 && d.err == nil; count-- {
-		d.values.free, d.records.free = d.values.all, d.records.all
+		d.free = d.values
 		d.left = min(most, maxValues)
 		most -= d.left
-		var v Value
 		if d.value(root, &v, 0); d.err == nil {
-			if err := each(v.Record); err != nil {
+			if err := each(&v); err != nil {
 				return err
 			}
 		}
@@ -116,7 +106,7 @@ func (d *decoder) long() int64 {
 	if n < 0 {
 		d.fail("want an integer of 64 bits, got more")
 	} else if n == 0 {
-		d.take(1 + len(d.b)) // it ends early
+		d.fail("it ends early")
 	}
 	d.at += max(n, 0)
 	return v
@@ -142,12 +132,12 @@ func (d *decoder) take(n int) []byte {
 	return d.b[d.at-n : d.at : d.at]
 }
 
-// claim reports whether n more values may follow at a depth, each of them for width of the arena's.
-func (d *decoder) claim(n int64, width, depth int) bool {
-	if most := min(d.left, int64(len(d.b)-d.at)+spare) / int64(width); depth >= maxDepth || n < 0 || n > most {
+// claim reports whether n more values may follow at a depth.
+func (d *decoder) claim(n int64, depth int) bool {
+	if most := min(d.left, int64(len(d.b)-d.at)+spare); depth >= maxDepth || n < 0 || n > most {
 		d.fail("want at most %d values here, and %d in each other, got %d", most, maxDepth, n)
 	}
-	d.left -= n * int64(width)
+	d.left -= n
 	return d.err == nil
 }
 
@@ -165,10 +155,10 @@ func (d *decoder) value(n *node, v *Value, depth int) {
 	case union:
 		if i := d.long(); uint64(i) >= uint64(len(n.of)) {
 			d.fail("branch %d of a union of %d", i, len(n.of))
-		} else if d.claim(0, 1, depth) {
+		} else if d.claim(0, depth) {
 			d.value(n.of[i], v, depth+1)
 		}
-	case Array, Map:
+	case Array:
 		d.list(n, v, depth)
 	case Rec:
 		d.record(n, v, depth)
@@ -194,25 +184,22 @@ func (d *decoder) fixed(v *Value) {
 }
 
 func (d *decoder) record(n *node, v *Value, depth int) {
-	if !d.claim(int64(len(n.of)), 1, depth) {
+	if !d.claim(int64(len(n.of)), depth) {
 		return
 	}
-	var values []Value
 	if v != &d.none {
-		values = d.values.take(len(n.ids))
-		v.Record = &d.records.take(1)[0]
-		*v.Record = Record{n.ids, values}
+		v.List, v.of = d.fresh(len(n.of)), n
 	}
 	for i, of := range n.of {
 		to := &d.none
-		if at := n.at[i]; at >= 0 && at < len(values) {
-			to = &values[at]
+		if v != to && n.ids[i] >= 0 {
+			to = &v.List[i]
 		}
 		d.value(of, to, depth+1)
 	}
 }
 
-// list reads an Array or a Map.
+// list reads an Array.
 func (d *decoder) list(n *node, v *Value, depth int) {
 	for {
 		c, end := d.long(), -1
@@ -220,17 +207,17 @@ func (d *decoder) list(n *node, v *Value, depth int) {
 			c, end = -c, d.length()
 			end += d.at
 		}
-		if c == 0 || !d.claim(c, len(n.of), depth) {
+		if c == 0 || !d.claim(c, depth) {
 			return
 		}
-		from, count := len(v.List), int(c)*len(n.of)
+		from, count := len(v.List), int(c)
 		switch {
 		case v == &d.none && end >= 0:
 			d.at = end
 			continue
 		case v == &d.none:
 		case from == 0:
-			v.List = d.values.take(count)
+			v.List = d.fresh(count)
 		default:
 			v.List = slices.Grow(v.List, count)[:from+count]
 		}
@@ -239,7 +226,7 @@ func (d *decoder) list(n *node, v *Value, depth int) {
 			if to != &d.none {
 				to = &v.List[from+i]
 			}
-			d.value(n.of[i&(len(n.of)-1)], to, depth+1) // of one type, or two in turns
+			d.value(n.of[0], to, depth+1)
 		}
 		if end >= 0 && d.at != end {
 			d.fail("want the items of a list to end at byte %d", end)

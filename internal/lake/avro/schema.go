@@ -25,14 +25,13 @@ const (
 	String
 	Fixed
 	Enum
-	Array
-	Map
+	Array // in schemas also a map: of records of its keys and values
 	Rec
 	union // of kinds: a value has one of them
 )
 
 var (
-	kindNames = []string{"null", "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum", "array", "map", "record", "union"}
+	kindNames = []string{"null", "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum", "array", "record", "union"}
 	kindSizes = [union]int{Boolean: 1, Float: 4, Double: 8}
 )
 
@@ -48,9 +47,8 @@ const (
 type node struct {
 	kind Kind
 	size int     // Fixed: bytes; Enum: symbols; others: see kindSizes
-	of   []*node // items of an Array, keys and values of a Map, fields of a Rec, branches of a union
-	at   []int   // Rec: which value each field is; -1: it is skipped
-	ids  []int   // Rec: of its values
+	of   []*node // the items of an Array, fields of a Rec, branches of a union
+	ids  []int   // Rec: of its fields; -1: the field is skipped
 }
 
 // schema is what is known in the course of parsing one.
@@ -91,21 +89,20 @@ func (s *schema) parse(v any, space string, depth int) *node {
 		return s.fail("want at most %d types in each other", maxDepth)
 	}
 	name, _ := v.(string)
-	if list, ok := v.([]any); ok {
-		return s.nest(&node{kind: union}, space, depth, list...)
-	} else if of, ok := v.(map[string]any); ok {
-		if name, ok = of["type"].(string); !ok {
-			return s.parse(of["type"], space, depth+1)
+	switch of := v.(type) {
+	case []any:
+		return s.nest(&node{kind: union}, space, depth, of...)
+	case map[string]any:
+		switch of["type"] {
+		case "array":
+			return s.nest(&node{kind: Array}, space, depth, of["items"])
+		case "map":
+			key, value := map[string]any{"type": "string", "field-id": of["key-id"]}, map[string]any{"type": of["values"], "field-id": of["value-id"]}
+			return &node{kind: Array, of: []*node{s.fields(new(node), []any{key, value}, space, depth)}}
+		case "record", "enum", "fixed":
+			return s.define(of, space, depth)
 		}
-		n := &node{kind: Kind(max(slices.Index(kindNames, name), 0))}
-		switch n.kind {
-		case Array:
-			return s.nest(n, space, depth, of["items"])
-		case Map:
-			return s.nest(n, space, depth, "string", of["values"])
-		case Rec, Enum, Fixed:
-			return s.define(n, of, space, depth)
-		}
+		return s.parse(of["type"], space, depth+1)
 	}
 	if k := slices.Index(kindNames[:Fixed], name); k >= 0 {
 		return &node{kind: Kind(k), size: kindSizes[k]}
@@ -132,7 +129,7 @@ func (s *schema) nest(n *node, space string, depth int, types ...any) *node {
 }
 
 // define completes a type that has a name, by which it may be in itself.
-func (s *schema) define(n *node, of map[string]any, space string, depth int) *node {
+func (s *schema) define(of map[string]any, space string, depth int) *node {
 	name, _ := of["name"].(string)
 	if own, ok := of["namespace"].(string); ok {
 		space = own
@@ -141,16 +138,17 @@ func (s *schema) define(n *node, of map[string]any, space string, depth int) *no
 	if s.named[name] != nil {
 		return s.fail("the type %q is there twice", name)
 	}
+	n := new(node)
 	s.named[name] = n
-	size, ok := of["size"].(float64)
+	size, isFixed := of["size"].(float64)
 	symbols, isEnum := of["symbols"].([]any)
 	fields, isRecord := of["fields"].([]any)
 	switch {
-	case n.kind == Fixed && ok && size >= 0 && size <= maxBlock:
-		n.size = int(size)
-	case n.kind == Enum && isEnum:
-		n.size = len(symbols)
-	case n.kind == Rec && isRecord:
+	case of["type"] == "fixed" && isFixed && size >= 0 && size <= maxBlock:
+		n.kind, n.size = Fixed, int(size)
+	case of["type"] == "enum" && isEnum:
+		n.kind, n.size = Enum, len(symbols)
+	case of["type"] == "record" && isRecord:
 		s.fields(n, fields, name[:max(strings.LastIndexByte(name, '.'), 0)], depth)
 	default:
 		s.fail("want the size, symbols or fields of the type %q", name)
@@ -158,8 +156,9 @@ func (s *schema) define(n *node, of map[string]any, space string, depth int) *no
 	return n
 }
 
-// fields adds the fields of a record.
-func (s *schema) fields(n *node, list []any, space string, depth int) {
+// fields makes n a record of fields.
+func (s *schema) fields(n *node, list []any, space string, depth int) *node {
+	n.kind = Rec
 	seen := map[float64]bool{}
 	for _, v := range list {
 		of, _ := v.(map[string]any)
@@ -168,10 +167,10 @@ func (s *schema) fields(n *node, list []any, space string, depth int) {
 		if ok && seen[id] {
 			s.fail("two fields of a record have the id %v", id)
 		}
-		if seen[id] = ok || seen[id]; ok && s.wanted(int(id)) {
-			n.at, n.ids = append(n.at, len(n.ids)), append(n.ids, int(id))
-		} else {
-			n.at = append(n.at, -1)
+		if seen[id] = ok || seen[id]; !ok || id < 0 || !s.wanted(int(id)) {
+			id = -1
 		}
+		n.ids = append(n.ids, int(id))
 	}
+	return n
 }

@@ -10,8 +10,6 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/crc32"
-	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -28,8 +26,7 @@ const magic = 1681511377
 // Reader reads deleted rows, and keeps lists of positions for other files. The zero value is ready to
 // use, from many goroutines at once.
 type Reader struct {
-	mu    sync.Mutex
-	lists map[string]*list // by place
+	lists sync.Map // by place, of *list
 }
 
 // Rows reads the rows that d refers to. Lists that are kept are charged to the room.
@@ -39,7 +36,8 @@ func (r *Reader) Rows(ctx context.Context, src storage.Source, room *parquet.Pag
 	}
 	var found []*roaring.Bitmap
 	for i := range d.In {
-		of, err := r.list(d.In[i].Place).read(ctx, src, room, &d.In[i])
+		l, _ := r.lists.LoadOrStore(d.In[i].Place, new(list))
+		of, err := l.(*list).read(ctx, src, room, &d.In[i])
 		if err != nil {
 			return nil, err
 		}
@@ -50,24 +48,7 @@ func (r *Reader) Rows(ctx context.Context, src storage.Source, room *parquet.Pag
 	if len(found) == 1 {
 		return found[0], nil
 	}
-	var all []int64
-	for _, m := range found {
-		all = slices.AppendSeq(all, m.Values())
-	}
-	slices.Sort(all)
-	return roaring.Of(slices.Compact(all)), nil
-}
-
-func (r *Reader) list(place string) *list {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lists == nil {
-		r.lists = map[string]*list{}
-	}
-	if r.lists[place] == nil {
-		r.lists[place] = new(list)
-	}
-	return r.lists[place]
+	return roaring.Union(found...), nil
 }
 
 // vector reads a vector.
@@ -75,9 +56,10 @@ func vector(ctx context.Context, src storage.Source, d *lake.Deleted) (m *roarin
 	at := fault.At{File: d.Place}
 	b := d.Inline
 	if d.Place != "" {
-		if b, err = stored(ctx, src, d); err != nil {
-			return nil, err
-		}
+		b, err = stored(ctx, src, d)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != magic {
 		return nil, faults.Corrupt(at, "a deletion vector of an unknown format")
@@ -88,7 +70,7 @@ func vector(ctx context.Context, src storage.Source, d *lake.Deleted) (m *roarin
 		return nil, e
 	}
 	if m.Count() != d.Count {
-		return nil, faults.Wanted(faults.Corrupt(at, "rows of a deletion vector"), strconv.FormatInt(d.Count, 10), strconv.FormatInt(m.Count(), 10))
+		return nil, faults.Wanted(faults.Corrupt(at, "rows of a deletion vector"), d.Count, m.Count())
 	}
 	return m, nil
 }
@@ -109,7 +91,7 @@ func stored(ctx context.Context, src storage.Source, d *lake.Deleted) (b []byte,
 		return nil, err
 	}
 	if n := int64(binary.BigEndian.Uint32(b)); n != d.Size {
-		return nil, faults.Wanted(faults.Corrupt(at, "bytes of a deletion vector"), strconv.FormatInt(d.Size, 10), strconv.FormatInt(n, 10))
+		return nil, faults.Wanted(faults.Corrupt(at, "bytes of a deletion vector"), d.Size, n)
 	}
 	b, sum := b[4:4+d.Size], binary.BigEndian.Uint32(b[4+d.Size:])
 	if crc32.ChecksumIEEE(b) != sum {

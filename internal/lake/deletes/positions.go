@@ -1,10 +1,9 @@
 package deletes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -45,18 +44,14 @@ func (l *list) read(ctx context.Context, src storage.Source, room *parquet.PageB
 	}
 	of, kept := map[string]*roaring.Bitmap{}, int64(0)
 	found, err := positions(ctx, src, room, p)
+	if err != nil {
+		found = nil
+	}
 	for name, some := range found {
-		slices.Sort(some)
-		of[name] = roaring.Of(slices.Compact(some))
+		of[name] = roaring.Of(some)
 		kept += of[name].Bytes() + int64(len(name))
 	}
-	if err != nil {
-		kept = 0
-	}
-	if failed := room.ChargeFooter(at, kept-positionBytes*p.Rows); err == nil {
-		err = failed
-	}
-	if err == nil {
+	if err = cmp.Or(err, room.ChargeFooter(at, kept-positionBytes*p.Rows)); err == nil {
 		l.of = of
 	}
 	return of, err
@@ -71,7 +66,7 @@ func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget
 	}
 	defer faults.Join(&err, r.Close)
 	if size := r.Object().Size; size != p.Size {
-		return nil, faults.Mismatch(at, "bytes of a delete file of the table", strconv.FormatInt(p.Size, 10), strconv.FormatInt(size, 10))
+		return nil, faults.Mismatch(at, "bytes of a delete file of the table", p.Size, size)
 	}
 	f, err := arrowparquet.OpenParquet(r, p.Size, p.Place, arrowparquet.ParquetOptions{Room: room})
 	if err != nil {
@@ -86,31 +81,31 @@ func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget
 		}
 		columns = append(columns, i[0])
 	}
-	of = map[string][]int64{}
 	rows := int64(0)
 	for g := range f.NumGroups() {
+		rows += f.GroupRows(g)
+	}
+	if rows != p.Rows {
+		return nil, faults.Wanted(faults.Corrupt(at, "positions of deleted rows"), p.Rows, rows)
+	}
+	of = map[string][]int64{}
+	for g := range f.NumGroups() {
 		for rec, err := range f.Read(ctx, g, columns) {
+			if err == nil {
+				err = collect(of, rec, at)
+			}
 			if err != nil {
 				return nil, err
 			}
-			if rows += rec.NumRows(); rows > p.Rows {
-				break
-			}
-			if err := collect(of, rec, at); err != nil {
-				return nil, err
-			}
 		}
-	}
-	if rows != p.Rows {
-		return nil, faults.Wanted(faults.Corrupt(at, "positions of deleted rows"), strconv.FormatInt(p.Rows, 10), strconv.FormatInt(rows, 10))
 	}
 	return of, nil
 }
 
 // collect adds the positions of a record. Rows of one data file follow each other.
 func collect(of map[string][]int64, rec arrow.Record, place fault.At) error {
-	names, ok := rec.Column(rec.Schema().FieldIndices("file_path")[0]).(*array.String)
-	at, too := rec.Column(rec.Schema().FieldIndices("pos")[0]).(*array.Int64)
+	names, ok := rec.Column(0).(*array.String)
+	at, too := rec.Column(1).(*array.Int64)
 	if !ok || !too || names.NullN()+at.NullN() > 0 {
 		return faults.Wanted(faults.Corrupt(place, "columns of positions of deleted rows"), "file_path: utf8 and pos: int64, without NULL", fmt.Sprint(rec.Column(0).DataType(), " and ", rec.Column(1).DataType()))
 	}

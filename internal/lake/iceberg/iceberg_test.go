@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/lake/iceberg"
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
+	"github.com/bloomjoin/bloomjoin/internal/lake/roaring"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -51,7 +52,7 @@ func described(ctx context.Context, src storage.Source, name string, holds func(
 			if err != nil {
 				return err
 			}
-			text += fmt.Sprint(" without ", slices.Collect(m.Values()))
+			text += fmt.Sprint(" without ", values(m))
 		}
 		files = append(files, text)
 		return nil
@@ -520,4 +521,16 @@ func parquetOf[T any](t testing.TB, rows ...T) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// values returns the values of a bitmap.
+func values(m *roaring.Bitmap) (all []int64) {
+	at := int64(0)
+	for _, gap := range append(m.Without(0, m.End()), [2]int64{m.End(), 0}) {
+		for ; at < gap[0]; at++ {
+			all = append(all, at)
+		}
+		at = gap[1]
+	}
+	return all
 }

@@ -90,14 +90,14 @@ type contents struct {
 const atOnce = 16
 
 // records calls each for the records of an Avro file. One that is cut between two blocks is valid.
-func (t *Table) records(ctx context.Context, path string, wanted func(id int) bool, each func(r *avro.Record) error) error {
+func (t *Table) records(ctx context.Context, path string, wanted func(id int) bool, each func(r *avro.Value) error) error {
 	name, err := t.place(path)
 	if err != nil {
 		return placed(err, t.table.Location)
 	}
 	b, err := whole(ctx, t.src, name)
 	if err == nil {
-		_, err = avro.Read(b, wanted, each)
+		err = avro.Read(b, wanted, each)
 	}
 	return placed(err, name)
 }
@@ -127,7 +127,7 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 		return all, nil
 	}
 	wanted := func(int) bool { return true }
-	err = t.records(ctx, s.List, wanted, func(r *avro.Record) error {
+	err = t.records(ctx, s.List, wanted, func(r *avro.Value) error {
 		m := &manifest{path: text(r, 500), seq: integer(r, 515, 0), files: -1}
 		if known(r.Value(519)) {
 			return faults.Unsupported(fault.At{}, "an encrypted manifest")
@@ -175,10 +175,7 @@ func (t *Table) summaries(s *spec, list []avro.Value) (all []lake.Bound) {
 		return nil
 	}
 	for i := range s.Fields {
-		r := list[i].Record
-		if r == nil {
-			return nil
-		}
+		r := &list[i]
 		null := r.Value(509)
 		b := lake.Bound{NoNulls: known(null) && null.Int == 0}
 		result := t.resultOf(&s.Fields[i])
@@ -249,7 +246,7 @@ func (t *Table) read(ctx context.Context, m *manifest, holds func([]lake.Bound) 
 		return true
 	}
 	satisfies := map[string]bool{} // by partition
-	err = t.records(ctx, m.path, wanted, func(r *avro.Record) error {
+	err = t.records(ctx, m.path, wanted, func(r *avro.Value) error {
 		e, err := t.entry(m, r)
 		if e == nil || err != nil {
 			return err
@@ -266,7 +263,7 @@ func (t *Table) read(ctx context.Context, m *manifest, holds func([]lake.Bound) 
 				return nil
 			}
 		}
-		e.ranges = rangesOf(r.Value(2).Record)
+		e.ranges = rangesOf(r.Value(2))
 		c.entries = append(c.entries, e)
 		return nil
 	})
@@ -277,15 +274,14 @@ func (t *Table) read(ctx context.Context, m *manifest, holds func([]lake.Bound) 
 }
 
 // entry returns an entry of a manifest, without ranges; nil: the snapshot has removed the file.
-func (t *Table) entry(m *manifest, of *avro.Record) (*entry, error) {
-	status, v := integer(of, 0, -1), of.Value(2)
+func (t *Table) entry(m *manifest, of *avro.Value) (*entry, error) {
+	status, r := integer(of, 0, -1), of.Value(2)
 	if status == 2 {
 		return nil, nil
 	}
-	if v == nil || v.Record == nil || status < 0 || status > 2 {
+	if !known(r) || status < 0 || status > 2 {
 		return nil, faults.Corrupt(fault.At{}, "a manifest, with an entry of status %d or without a file", status)
 	}
-	r := v.Record
 	e := &entry{
 		content: integer(r, 134, 0), path: text(r, 100), format: strings.ToUpper(text(r, 101)), spec: m.spec, rows: integer(r, 103, -1),
 		size: integer(r, 104, -1), seq: m.seq, of: text(r, 143), offset: integer(r, 144, -1), length: integer(r, 145, -1),
@@ -304,13 +300,10 @@ func (t *Table) entry(m *manifest, of *avro.Record) (*entry, error) {
 	if (e.content != 0) != m.deletes {
 		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of content %d that the list of manifests contradicts", e.content)
 	}
-	v = r.Value(102)
+	partition := r.Value(102)
 	for i := range m.spec.Fields {
 		f := &m.spec.Fields[i]
-		var of *avro.Value
-		if v != nil && v.Record != nil {
-			of = v.Record.Value(f.ID)
-		}
+		of := partition.Value(f.ID)
 		if of == nil && f.Transform != "void" {
 			return nil, faults.Corrupt(fault.At{}, "a manifest, with a file without the value of partition field %d", f.ID)
 		}
@@ -320,7 +313,7 @@ func (t *Table) entry(m *manifest, of *avro.Record) (*entry, error) {
 }
 
 // rangesOf returns what a manifest says of the columns of a file.
-func rangesOf(r *avro.Record) (all []valueRange) {
+func rangesOf(r *avro.Value) (all []valueRange) {
 	places := map[int32]int{}
 	set := func(list, key, val int, put func(*valueRange, *avro.Value)) {
 		v := r.Value(list)
@@ -328,17 +321,17 @@ func rangesOf(r *avro.Record) (all []valueRange) {
 			return
 		}
 		for i := range v.List {
-			pair := v.List[i].Record
-			if pair == nil || !known(pair.Value(key)) || !known(pair.Value(val)) {
+			k, of := v.List[i].Value(key), v.List[i].Value(val)
+			if !known(k) || !known(of) {
 				continue
 			}
-			id := int32(pair.Value(key).Int)
+			id := int32(k.Int)
 			at, ok := places[id]
 			if !ok {
 				at = len(all)
 				places[id], all = at, append(all, valueRange{id: id, nulls: -1})
 			}
-			put(&all[at], pair.Value(val))
+			put(&all[at], of)
 		}
 	}
 	set(125, 126, 127, func(b *valueRange, v *avro.Value) { b.least = slices.Clone(v.Bytes) })
@@ -351,7 +344,7 @@ func rangesOf(r *avro.Record) (all []valueRange) {
 func known(v *avro.Value) bool { return v != nil && v.Kind != avro.Null }
 
 // integer returns a field that is one, or else the given value.
-func integer(r *avro.Record, id int, otherwise int64) int64 {
+func integer(r *avro.Value, id int, otherwise int64) int64 {
 	if v := r.Value(id); v != nil && (v.Kind == avro.Int || v.Kind == avro.Long) {
 		return v.Int
 	}
@@ -359,7 +352,7 @@ func integer(r *avro.Record, id int, otherwise int64) int64 {
 }
 
 // text returns a field that is a string, in its own memory; empty: there is none.
-func text(r *avro.Record, id int) string {
+func text(r *avro.Value, id int) string {
 	if v := r.Value(id); v != nil {
 		return string(v.Bytes)
 	}

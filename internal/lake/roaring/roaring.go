@@ -9,11 +9,13 @@
 package roaring
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
+	"math"
 	"math/bits"
+	"slices"
 	"sort"
 
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
@@ -171,57 +173,64 @@ func (c *container) ranges(yield func(lo, hi int64) bool) {
 		}
 	case words:
 		for i := 0; i < len(c.bytes); i += 8 {
-			w, v := binary.LittleEndian.Uint64(c.bytes[i:]), int64(8*i)
-			for w != 0 {
+			for w, v := binary.LittleEndian.Uint64(c.bytes[i:]), int64(8*i); w != 0; {
 				lo := bits.TrailingZeros64(w)
-				n := bits.TrailingZeros64(^(w >> lo))
-				if !yield(v+int64(lo), v+int64(lo+n)) {
+				end := lo + bits.TrailingZeros64(^(w >> lo))
+				if !yield(v+int64(lo), v+int64(end)) {
 					return
 				}
-				if lo+n == 64 {
-					break
-				}
-				w &^= 1<<(lo+n) - 1
+				w &= math.MaxUint64 << end
 			}
 		}
 	}
 }
 
-// Of returns the bitmap of values that ascend.
+// Of returns the bitmap of values, which it sorts. Each counts once.
 func Of(values []int64) *Bitmap {
-	m := &Bitmap{count: int64(len(values))}
-	for len(values) > 0 {
-		c := container{base: values[0] &^ (span - 1)}
-		n := sort.Search(len(values), func(i int) bool { return values[i] >= c.base+span })
-		if n > maxArray {
-			c.kind, c.bytes = words, make([]byte, span/8)
+	slices.Sort(values)
+	m := new(Bitmap)
+	for _, v := range values {
+		last := len(m.containers) - 1
+		if last < 0 || v >= m.containers[last].base+span {
+			m.containers, last = append(m.containers, container{base: v &^ (span - 1)}), last+1
 		}
-		for _, v := range values[:n] {
-			if v -= c.base; c.kind == words {
-				c.bytes[v/8] |= 1 << (v % 8)
-			} else {
-				c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(v))
+		c := &m.containers[last]
+		c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(v))
+	}
+	return Union(m)
+}
+
+// Union returns the bitmap of the values of all bitmaps, in memory of its own.
+func Union(maps ...*Bitmap) *Bitmap {
+	var all []container
+	for _, m := range maps {
+		all = append(all, m.containers...)
+	}
+	slices.SortFunc(all, func(a, b container) int { return cmp.Compare(a.base, b.base) })
+	m, set := new(Bitmap), container{bytes: make([]byte, span/8), kind: words}
+	for i, of := range all {
+		for lo, hi := range of.ranges {
+			for ; lo < hi; lo++ {
+				set.bytes[lo/8] |= 1 << (lo % 8)
 			}
+		}
+		if i+1 < len(all) && all[i+1].base == of.base {
+			continue
+		}
+		c, before := container{base: of.base}, m.count
+		for lo, hi := range set.ranges {
+			m.count += hi - lo
+			for ; lo < hi && len(c.bytes) <= 2*maxArray; lo++ {
+				c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(lo))
+			}
+		}
+		if m.count-before > maxArray {
+			c.kind, c.bytes = words, slices.Clone(set.bytes)
 		}
 		m.containers, m.own = append(m.containers, c), m.own+int64(cap(c.bytes))
-		values = values[n:]
+		clear(set.bytes)
 	}
 	return m
-}
-
-// Values yields the values, ascending.
-func (m *Bitmap) Values() iter.Seq[int64] {
-	return func(yield func(int64) bool) {
-		for i := range m.containers {
-			for lo, hi := range m.containers[i].ranges {
-				for v := lo; v < hi; v++ {
-					if !yield(m.containers[i].base + v) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // Count returns the number of values.
