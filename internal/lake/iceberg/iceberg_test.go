@@ -51,7 +51,15 @@ func described(ctx context.Context, src storage.Source, name string, holds func(
 			if err != nil {
 				return err
 			}
-			text += fmt.Sprint(" without ", slices.Collect(m.Values()))
+			var rows []int64
+			at := int64(0)
+			for _, gap := range append(m.Without(0, m.End()), [2]int64{m.End(), 0}) {
+				for ; at < gap[0]; at++ {
+					rows = append(rows, at)
+				}
+				at = gap[1]
+			}
+			text += fmt.Sprint(" without ", rows)
 		}
 		files = append(files, text)
 		return nil
