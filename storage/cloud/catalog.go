@@ -53,8 +53,9 @@ type catalog struct {
 	mu    sync.Mutex // of the credentials that it is asked for later
 	b     *bucket    // for requests
 	at    *url.URL   // without /v1
+	what  string     // the address as it was given, and the name of the table, for errors
 	name  string     // of the table
-	path  string     // of the table, in addresses
+	table string     // its address
 	props map[string]string
 	lists bool        // the catalog has addresses for credentials alone
 	known tableAnswer // without the metadata
@@ -71,7 +72,7 @@ type catalog struct {
 // credentials that it has granted, until another table of the same place is loaded.
 func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*objects.CatalogTable, error) {
 	stopped.Needs(ctx, "Store.LoadTable")
-	c, err := s.catalogOf(at, table)
+	c, err := s.catalogAt(at)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +90,7 @@ func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*
 	if last < 1 || strings.Join(levels, ".") != table {
 		return nil, faults.Mismatch(c.place(), "the name of a table", "NAMESPACE.TABLE, with double quotes around parts that have dots", table)
 	}
+	c.name, c.what = table, c.what+": table "+table
 	for i, part := range levels {
 		levels[i] = url.PathEscape(strings.Trim(part, `"`))
 	}
@@ -96,7 +98,10 @@ func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*
 		return nil, err
 	}
 	namespace := strings.Join(levels[:last], cmp.Or(c.props["namespace-separator"], "%1F"))
-	c.path = "namespaces/" + namespace + "/tables/" + levels[last]
+	c.table = strings.TrimSuffix(c.at.String()+"/v1/"+c.props["prefix"], "/") + "/namespaces/" + namespace + "/tables/" + levels[last]
+	if _, err := url.Parse(c.table); err != nil || strings.ContainsAny(c.table, "?#") {
+		return nil, faults.Mismatch(c.place(), "the catalog's settings", "parts of an address", "other characters")
+	}
 	answer, err := c.load(ctx)
 	if err != nil {
 		return nil, err
@@ -108,14 +113,14 @@ func (s *store) LoadTable(ctx context.Context, at, table string, listed bool) (*
 // partsOf finds the parts of a table's name.
 var partsOf = regexp.MustCompile(`"\.*[^".\pC][^"\pC]*"|[^".\pC]+`)
 
-// catalogOf returns the catalog at an address, to which no request was sent yet, for a table.
-func (s *store) catalogOf(given, table string) (*catalog, error) {
+// catalogAt returns the catalog at an address, to which no request was sent yet.
+func (s *store) catalogAt(given string) (*catalog, error) {
 	at, err := catalogURL("the address of a catalog", withoutVersion(given))
 	if err != nil {
 		return nil, err
 	}
 	b := &bucket{place: place{scheme: schemeHTTP, bucket: at.Host}, s: s, cloud: web{s.http}, free: true}
-	c := &catalog{b: b, at: at, name: table}
+	c := &catalog{b: b, at: at, what: at.String()}
 	c.tokens = credentials{bucket: at.String(), ask: c.login, whole: token}
 	for _, name := range []string{restToken, restCredential, restSigV4} {
 		value := os.Getenv(name)
@@ -156,7 +161,7 @@ func withoutVersion(given string) string {
 	return strings.TrimSuffix(strings.TrimRight(given, "/"), "/v1")
 }
 
-func (c *catalog) place() fault.At { return fault.At{File: c.at.String()} }
+func (c *catalog) place() fault.At { return fault.At{File: c.what} }
 
 // configure asks for the catalog's settings.
 func (c *catalog) configure(ctx context.Context) error {
@@ -171,7 +176,7 @@ func (c *catalog) configure(ctx context.Context) error {
 		Defaults, Overrides map[string]string
 		Endpoints           []string
 	}
-	if err := c.ask(ctx, c.at.String(), c.at.String()+"/v1/config"+query, &answer); err != nil {
+	if err := c.ask(ctx, c.at.String()+"/v1/config"+query, &answer); err != nil {
 		return err
 	}
 	c.props = map[string]string{}
@@ -204,23 +209,14 @@ func (c *catalog) signs(ctx context.Context, overrides map[string]string) error 
 	return err
 }
 
-// address returns that of a part of the catalog.
-func (c *catalog) address(path string) (string, error) {
-	all := strings.TrimSuffix(c.at.String()+"/v1/"+c.props["prefix"], "/") + "/" + path
-	if _, err := url.Parse(all); err != nil || strings.ContainsAny(all, "?#") {
-		return "", faults.Mismatch(c.place(), "the catalog's settings", "parts of an address", "other characters")
-	}
-	return all, nil
-}
-
-// ask requests JSON. If the token is refused, another one is tried. what is for errors.
-func (c *catalog) ask(ctx context.Context, what, address string, to any) error {
+// ask requests JSON. If the token is refused, another one is tried.
+func (c *catalog) ask(ctx context.Context, address string, to any) error {
 	for again := c.how == restCredential; ; again = false {
 		sign, err := c.signer(ctx)
 		if err != nil {
 			return err
 		}
-		err = c.send(ctx, what, address, nil, sign, to)
+		err = c.send(ctx, c.what, address, nil, sign, to)
 		var f *failure
 		switch {
 		case !errors.As(err, &f):
@@ -242,7 +238,7 @@ func (c *catalog) signer(ctx context.Context) (func(*http.Request) error, error)
 	if c.aws != nil {
 		keys, err := c.aws.Retrieve(ctx)
 		if err != nil {
-			return nil, c.b.failed(new(call), c.at.String(), err).report()
+			return nil, c.b.failed(new(call), c.what, err).report()
 		}
 		c.sent = keys.SessionToken
 		return func(r *http.Request) error {
@@ -291,18 +287,15 @@ func (c *catalog) login(ctx context.Context, _ string) (got Credentials, _ error
 	return got, nil
 }
 
-// send sends a request for JSON, again if it has failed for a reason that may pass.
+// send sends a request for JSON, again if it has failed for a reason that may pass. what is for errors.
 func (c *catalog) send(ctx context.Context, what, address string, form url.Values, sign func(*http.Request) error, to any) error {
 	return c.b.s.do(ctx, c.b, other, what, func(ctx context.Context) error {
-		method := http.MethodGet
-		if form != nil {
-			method = http.MethodPost
-		}
-		req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, strings.NewReader(form.Encode()))
 		if err != nil {
 			return err
 		}
 		if form != nil {
+			req.Method = http.MethodPost
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
 		req.Header.Set("X-Iceberg-Access-Delegation", "vended-credentials")

@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
@@ -51,11 +50,7 @@ const maxGrants = 100
 
 // load asks for the table.
 func (c *catalog) load(ctx context.Context) (a tableAnswer, err error) {
-	at, err := c.address(c.path)
-	if err != nil {
-		return a, err
-	}
-	if err = c.ask(ctx, c.what(), at, &a); errors.Is(err, fs.ErrNotExist) {
+	if err = c.ask(ctx, c.table, &a); errors.Is(err, fs.ErrNotExist) {
 		var f *failure
 		errors.As(err, &f)
 		err = faults.WithHint(fmt.Errorf("%s: the catalog has no table %s: %s%w", c.at, c.name, f.said(), quiet.Error{Err: err}), "check the name and %s", restWarehouse)
@@ -71,14 +66,11 @@ func (c *catalog) load(ctx context.Context) (a tableAnswer, err error) {
 		err = json.Unmarshal(a.Metadata, &metadata)
 	}
 	if err != nil || a.MetadataLocation == "" {
-		return a, faults.Mismatch(c.table(), "the catalog's answer", "the table's metadata", "none")
+		return a, faults.Mismatch(c.place(), "the catalog's answer", "the table's metadata", "none")
 	}
 	a.location, _ = parse(metadata.Location) // else none is granted
 	return a, nil
 }
-
-func (c *catalog) what() string    { return c.at.String() + ": table " + c.name }
-func (c *catalog) table() fault.At { return fault.At{File: c.what()} }
 
 // grants returns the access to S3 that an answer gives. What it grants for other clouds is not
 // used: their own credentials are.
@@ -87,7 +79,7 @@ func (c *catalog) grants(a tableAnswer) (all []*grant, _ error) {
 		return nil, nil
 	}
 	if len(a.Credentials) > maxGrants {
-		return nil, faults.Unsupported(c.table(), "credentials for more than %d prefixes", maxGrants)
+		return nil, faults.Unsupported(c.place(), "credentials for more than %d prefixes", maxGrants)
 	}
 	props := c.props
 	for _, v := range append(a.Credentials, vended{}) { // the last stands for the table's settings alone
@@ -114,7 +106,7 @@ func (c *catalog) grants(a tableAnswer) (all []*grant, _ error) {
 		all = append(all, c.grant(a.location, g.props)) // other tables may have others for the same prefix
 	}
 	if len(all) == 0 && props["s3.remote-signing-enabled"] == "true" {
-		e := faults.Unsupported(c.table(), "remote signing, by which the catalog signs each request to S3").WithHint("let the catalog vend credentials")
+		e := faults.Unsupported(c.place(), "remote signing, by which the catalog signs each request to S3").WithHint("let the catalog vend credentials")
 		return nil, fmt.Errorf("%w%w", e, quiet.Error{Err: errors.ErrUnsupported})
 	}
 	return all, nil
@@ -136,13 +128,10 @@ func (c *catalog) grant(n name, props map[string]string) *grant {
 func (c *catalog) again(ctx context.Context, n name) (Credentials, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.known
-	at, err := c.address(c.path + "/credentials")
-	switch {
-	case err != nil:
-	case c.lists:
-		err = c.ask(ctx, c.what(), at, &a)
-	default:
+	a, err := c.known, error(nil)
+	if c.lists {
+		err = c.ask(ctx, c.table+"/credentials", &a)
+	} else {
 		a, err = c.load(ctx)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cursor"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -164,22 +165,21 @@ func (d *decoder) value(n *node, v *Value, depth int) {
 		d.record(n, v, depth)
 	default:
 		v.Bytes = d.take(n.size)
-		d.fixed(v)
+		d.number(v)
 	}
 }
 
-// fixed makes a number of the bytes of one.
-func (d *decoder) fixed(v *Value) {
-	switch b := v.Bytes; {
-	case d.err != nil:
-	case v.Kind == Float:
-		v.Float = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-	case v.Kind == Double:
-		v.Float = math.Float64frombits(binary.LittleEndian.Uint64(b))
-	case v.Kind == Boolean && b[0] > 1:
-		d.fail("boolean %d", b[0])
-	case v.Kind == Boolean:
-		v.Int = int64(b[0])
+// number makes a number of the bytes of one.
+func (d *decoder) number(v *Value) {
+	switch c := (cursor.Cursor{Rest: v.Bytes}); v.Kind {
+	case Boolean:
+		if v.Int = int64(c.U8()); v.Int > 1 {
+			d.fail("boolean %d", v.Int)
+		}
+	case Float:
+		v.Float = float64(math.Float32frombits(c.U32()))
+	case Double:
+		v.Float = math.Float64frombits(c.U64())
 	}
 }
 

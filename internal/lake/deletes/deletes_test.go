@@ -96,6 +96,24 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// No position is so large that the end of its container is not a number, in a list or in a vector.
+func TestLimit(t *testing.T) {
+	for v, want := range map[int64]error{-1: fault.ErrCorrupt, roaring.Limit - 1: nil, roaring.Limit: fault.ErrCorrupt, math.MaxInt64: fault.ErrCorrupt} {
+		s := teststore.NewMemory()
+		p := put(t, s, "p", position{"a", 1}, position{"a", v})
+		inline := append([]byte("\xd1\xd3\x39\x64"), laketest.Roaring([]int64{1, max(v, 2)})...)
+		for _, d := range []lake.Deleted{{Of: "a", In: []lake.Positions{p}}, {Inline: inline, Count: 2}} {
+			if d.Inline != nil && v < 0 {
+				continue // vectors have no sign
+			}
+			m, err := new(deletes.Reader).Rows(t.Context(), s, pg.NewPageBudget(1<<30), &d)
+			if !errors.Is(err, want) || err == nil && (m.End() != roaring.Limit || m.CountIn(0, 9) != 1) {
+				t.Errorf("%d: %v", v, err)
+			}
+		}
+	}
+}
+
 // A list that fails is read again, and takes no memory meanwhile.
 func TestListAgain(t *testing.T) {
 	s := teststore.NewMemory()

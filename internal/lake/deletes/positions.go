@@ -113,7 +113,7 @@ func collect(of map[string][]int64, rec arrow.Record, place fault.At) error {
 		name := names.Value(i)
 		some := of[name]
 		for ; i < names.Len() && names.Value(i) == name; i++ {
-			if at.Value(i) < 0 {
+			if v := at.Value(i); v < 0 || v >= roaring.Limit {
 				return faults.Corrupt(place, "position %d of a deleted row", at.Value(i))
 			}
 			some = append(some, at.Value(i))

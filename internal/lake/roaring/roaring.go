@@ -22,7 +22,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/rows"
 )
 
-// Bitmap is an immutable set of values below 2^63.
+// Limit is more than any value: what follows a container is a number, too.
+const Limit = math.MaxInt32 << 32
+
+// Bitmap is an immutable set of values from 0 to Limit.
 type Bitmap struct {
 	containers []container // ascending
 	count      int64
@@ -65,7 +68,7 @@ func Parse(b []byte) (*Bitmap, error) {
 	last := int64(-1)
 	for n := c.U64(); n > 0; n-- {
 		high := int64(c.U32())
-		if !c.Short && (high <= last || high >= 1<<31) {
+		if !c.Short && (high <= last || high<<32 >= Limit) {
 			return nil, fmt.Errorf("roaring bitmap: upper half %d after %d", high, last)
 		}
 		last = high
@@ -185,17 +188,16 @@ func (c *container) ranges(yield func(lo, hi int64) bool) {
 	}
 }
 
-// Of returns the bitmap of values, which it sorts. Each counts once.
+// Of returns the bitmap of values from 0 to Limit, which it sorts. Each counts once.
 func Of(values []int64) *Bitmap {
 	slices.Sort(values)
 	m := new(Bitmap)
-	for _, v := range values {
-		last := len(m.containers) - 1
-		if last < 0 || v >= m.containers[last].base+span {
-			m.containers, last = append(m.containers, container{base: v &^ (span - 1)}), last+1
+	for len(values) > 0 {
+		c := container{base: values[0] &^ (span - 1)}
+		for ; len(values) > 0 && values[0] < c.base+span; values = values[1:] {
+			c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(values[0]))
 		}
-		c := &m.containers[last]
-		c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(v))
+		m.containers = append(m.containers, c)
 	}
 	return Union(m)
 }
