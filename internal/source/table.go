@@ -181,8 +181,10 @@ func (t *OfTable) rel(name string) string {
 	}
 	dir, base := path.Split(address.Unescaped(below))
 	for _, d := range strings.FieldsFunc(dir, func(r rune) bool { return r == '/' }) {
-		if !strings.Contains(d, "=") {
+		if name, _, ok := strings.Cut(d, "="); !ok {
 			dirs = append(dirs, d)
+		} else if t.Table.ByID && !slices.ContainsFunc(t.Values, func(p hive.Part) bool { return p.Name == name }) {
+			dirs = append(dirs, strings.ReplaceAll(d, "=", "%3D")) // of no column: it tells files of one name apart
 		}
 	}
 	return path.Join(append(dirs, url.PathEscape(base))...)

@@ -12,6 +12,7 @@ package avro
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -25,10 +26,19 @@ const (
 // entry decodes an entry of the header.
 var entry = &node{kind: Rec, of: []*node{{kind: String}, {kind: Bytes}}, ids: []int{0, 1}}
 
+// Reader reads files. Of blocks that are large when they are decompressed, one is in memory at once. The
+// zero value is ready to use, from many goroutines at once.
+type Reader struct{ large sync.Mutex }
+
+// Read is that of a [Reader] of one file.
+func Read(b []byte, wanted func(id int) bool, each func(*Value) error) error {
+	return new(Reader).Read(b, wanted, each)
+}
+
 // Read reads the file b, and calls each with its records, in order. wanted reports whether a field
 // with this id is asked for; in a record that is not, neither are its fields. Values and their bytes
 // are valid until each returns. The error of each is returned as it is.
-func Read(b []byte, wanted func(id int) bool, each func(*Value) error) error {
+func (r *Reader) Read(b []byte, wanted func(id int) bool, each func(*Value) error) error {
 	if !bytes.HasPrefix(b, []byte(magic)) {
 		return faults.Corrupt(fault.At{}, "no Avro container file: want %q first, got %q", magic, b[:min(len(b), len(magic))])
 	}
@@ -48,7 +58,8 @@ func Read(b []byte, wanted func(id int) bool, each func(*Value) error) error {
 	if err != nil {
 		return err
 	}
-	u, err := newUnpacker(string(head["avro.codec"]))
+	u, err := newUnpacker(string(head["avro.codec"]), &r.large)
+	defer u.end()
 	for err == nil && in.at < len(in.b) {
 		in.block++
 		count, block := in.long(), in.take(in.length())

@@ -14,7 +14,7 @@ const (
 	// Nearly all values take a byte or more; NULLs alone and records around others take none.
 	// Without a bound on these, a few bytes could stand for any number of them.
 	perByte, spare = 16, 4096
-	maxValues      = 1 << 22 // of a record
+	maxValues      = 1 << 18 // of a record
 )
 
 // Value is a value of a record.

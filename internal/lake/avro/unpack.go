@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/zstd"
@@ -16,7 +17,8 @@ import (
 )
 
 const (
-	maxBlock    = 1 << 29   // bytes of a block, decompressed
+	maxBlock    = 1 << 28   // bytes of a block, decompressed
+	largeBlock  = 4 << 20   // which takes turns
 	maxWindow   = 128 << 20 // of zstd, as other decoders have it
 	snappyRatio = 64        // bytes that a byte can stand for, or more
 )
@@ -30,10 +32,12 @@ type unpacker struct {
 	stream io.Reader    // from src; nil: the codec has none
 	reset  func() error // before each block of stream
 	dst    bytes.Buffer
+	large  *sync.Mutex
+	held   bool // large is locked
 }
 
-func newUnpacker(codec string) (u *unpacker, err error) {
-	u = &unpacker{codec: codec}
+func newUnpacker(codec string, large *sync.Mutex) (u *unpacker, err error) {
+	u = &unpacker{codec: codec, large: large}
 	switch codec {
 	case "", "null", "snappy":
 	case "deflate":
@@ -60,7 +64,11 @@ func (u *unpacker) unpack(b []byte) (out []byte, err error) {
 		return b, nil
 	default: // bytes may be left: some writers keep a part of zlib's checksum
 		if err = u.reset(); err == nil {
-			_, err = u.dst.ReadFrom(io.LimitReader(u.stream, maxBlock+1))
+			_, err = u.dst.ReadFrom(io.LimitReader(u.stream, largeBlock))
+		}
+		if err == nil && u.dst.Len() == largeBlock {
+			u.begin()
+			_, err = u.dst.ReadFrom(io.LimitReader(u.stream, maxBlock+1-largeBlock))
 		}
 		out = u.dst.Bytes()
 	}
@@ -72,12 +80,29 @@ func (u *unpacker) unpack(b []byte) (out []byte, err error) {
 	return out, nil
 }
 
+// begin waits until no other large block is in memory. This one is until end.
+func (u *unpacker) begin() {
+	if !u.held {
+		u.large.Lock()
+		u.held = true
+	}
+}
+
+func (u *unpacker) end() {
+	if u.held {
+		u.large.Unlock()
+	}
+}
+
 // unsnappy decompresses a block, which a checksum follows.
 func (u *unpacker) unsnappy(b []byte) ([]byte, error) {
 	at := max(len(b)-crc32.Size, 0)
 	size, n := binary.Uvarint(b[:at])
 	if n <= 0 || size > min(uint64(snappyRatio*at), maxBlock) {
 		return nil, errSnappy
+	}
+	if size > largeBlock {
+		u.begin()
 	}
 	u.dst.Grow(int(size))
 	out := u.dst.AvailableBuffer()[:size]

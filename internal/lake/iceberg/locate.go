@@ -206,7 +206,7 @@ func storageOf(name string) (kind struct{ url, web bool }) {
 func slashed(dir string) string { return strings.TrimRight(dir, "/") + "/" }
 
 // largest bounds metadata, as stored and without compression.
-const largest = 1 << 30
+const largest = 512 << 20
 
 // whole reads an object of metadata. Compressed ones are found by their content, whatever their names.
 func whole(ctx context.Context, src storage.Source, name string) (b []byte, err error) {

@@ -97,7 +97,7 @@ func (t *Table) records(ctx context.Context, path string, wanted func(id int) bo
 	}
 	b, err := whole(ctx, t.src, name)
 	if err == nil {
-		err = avro.Read(b, wanted, each)
+		err = t.avro.Read(b, wanted, each)
 	}
 	return placed(err, name)
 }

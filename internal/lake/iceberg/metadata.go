@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -74,6 +75,9 @@ var kinds = map[reflect.Kind]string{
 // parse parses a metadata file.
 func parse(b []byte, at fault.At) (*metadata, error) {
 	var m metadata
+	if !utf8.Valid(b) {
+		return nil, faults.Corrupt(at, "the metadata of an Iceberg table, which is not UTF-8")
+	}
 	if err := json.Unmarshal(b, &m); err != nil {
 		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
 			e := faults.Corrupt(at, "the member %s in the metadata of an Iceberg table", strconv.Quote(wrong.Field))

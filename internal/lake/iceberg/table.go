@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -26,6 +27,7 @@ type Table struct {
 	columns  map[int32]int // positions, by id
 	places   places
 	granted  bool // files are read with what the catalog grants
+	avro     avro.Reader
 	ranges   bool // bounds are wanted
 }
 
@@ -138,7 +140,9 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 		c, v := &t.table.Columns[at], &e.values[i]
 		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok {
+			if p.Text, ok = v.text(c.Type); !ok && c.Type != "string" {
+				p.Text = v.key() // which is no value of the type: files that lack the column are refused
+			} else if !ok {
 				return nil, faults.Unsupported(fault.At{Column: c.Name}, "a file of a partition whose value has no text").
 					WithHint("write the rows to a table that is divided by other columns")
 			}

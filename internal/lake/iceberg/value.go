@@ -117,7 +117,8 @@ func (v *value) text(typ string) (text string, ok bool) {
 	case "boolean":
 		return strconv.FormatBool(v.int != 0), true
 	case "date":
-		return time.Unix(v.int*86400, 0).UTC().Format(time.DateOnly), inYears(v.int / 365)
+		t := time.Unix(int64(int32(v.int))*86400, 0).UTC()
+		return t.Format(time.DateOnly), hasText(t) && v.int == int64(int32(v.int))
 	case "time":
 		return time.UnixMicro(v.int).UTC().Format("15:04:05.000000"), v.int >= 0 && v.int < 86400e6
 	case "timestamp":
@@ -125,11 +126,12 @@ func (v *value) text(typ string) (text string, ok bool) {
 	case "timestamptz":
 		layout = "2006-01-02T15:04:05.000000Z"
 	}
-	return time.UnixMicro(v.int).UTC().Format(layout), layout != "" && inYears(v.int/1e6/86400/365)
+	t := time.UnixMicro(v.int).UTC()
+	return t.Format(layout), layout != "" && hasText(t)
 }
 
-// inYears reports whether a year, counted from 1970, has four digits for certain.
-func inYears(n int64) bool { return n > -1900 && n < 7900 }
+// hasText reports whether the year of a time has four digits.
+func hasText(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }
 
 // decimalText returns a decimal of big-endian bytes.
 func decimalText(b []byte, t arrow.DecimalType) string {
@@ -205,16 +207,18 @@ func source(transform, typ string, least, most value) (lo, hi value, ok bool) {
 // start returns the first time that a transform takes to a value.
 func start(transform string, v int64) (t time.Time, ok bool) {
 	perYear := map[string]int64{"year": 1, "month": 12, "day": 366, "hour": 366 * 24}[transform]
-	if perYear == 0 || !inYears(v/perYear) {
+	if perYear == 0 || v/perYear < -2000 || v/perYear > 9000 {
 		return t, false
 	}
 	switch transform {
 	case "year":
-		return time.Date(1970+int(v), 1, 1, 0, 0, 0, 0, time.UTC), true
+		t = time.Date(1970+int(v), 1, 1, 0, 0, 0, 0, time.UTC)
 	case "month":
-		return time.Date(1970, time.Month(1+v), 1, 0, 0, 0, 0, time.UTC), true
+		t = time.Date(1970, time.Month(1+v), 1, 0, 0, 0, 0, time.UTC)
 	case "day":
-		return time.Unix(v*86400, 0).UTC(), true
+		t = time.Unix(v*86400, 0).UTC()
+	default:
+		t = time.Unix(v*3600, 0).UTC()
 	}
-	return time.Unix(v*3600, 0).UTC(), true
+	return t, hasText(t)
 }
