@@ -324,9 +324,8 @@ func TestCopied(t *testing.T) {
 		const files = "data/k=%20 é/a.parquet without [2]"
 		check(t, d.Name(), "7000000001: "+files+"\n")
 		check(t, d.Name()+"/metadata/v1.metadata.json", "7000000001: "+files+"\n")
-		s := stored(t, d)
 		d.Location = "s3://other/dir"
-		if s = stored(t, d); !strings.HasPrefix(location, "s3") { // as in a store
+		if s := stored(t, d); !strings.HasPrefix(location, "s3") { // as in a store
 			checkIn(t, s, "iceberg:s3://other/dir", "7000000001: "+files+"\n")
 		}
 		// Files that are not below the directory are not looked for in the copy.

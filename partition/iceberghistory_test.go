@@ -1,4 +1,4 @@
-package iceberg_test
+package partition_test
 
 import (
 	"bytes"

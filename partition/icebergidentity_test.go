@@ -1,6 +1,7 @@
-package iceberg_test
+package partition_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 )
@@ -75,4 +77,14 @@ func TestIdentity(t *testing.T) {
 			}
 		})
 	}
+}
+
+// parquetOf returns a Parquet file of rows.
+func parquetOf[T any](t testing.TB, rows ...T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
