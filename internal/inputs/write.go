@@ -250,13 +250,11 @@ func newInputList(arguments []string, o *source.Opening, tables []*source.TableV
 	for _, t := range tables {
 		table := *t.Table
 		table.Location = publish.EscapeName(table.Location)
-		l.header.Tables, l.header.Needs = append(l.header.Tables, table), append(l.header.Needs, needsTables)
-		if t.ByID {
-			l.header.Needs = append(l.header.Needs, needsIDs)
-		}
+		l.header.Tables, l.header.Needs = append(l.header.Tables, table), []string{needsTables}
 	}
-	slices.Sort(l.header.Needs)
-	l.header.Needs = slices.Compact(l.header.Needs)
+	if slices.ContainsFunc(tables, func(t *source.TableVersion) bool { return t.ByID }) {
+		l.header.Needs = append(l.header.Needs, needsIDs)
+	}
 	for i := range l.parts {
 		l.parts[i] = spill.NewBytes(waitingList)
 	}

@@ -48,6 +48,14 @@ func (l *leafKeys) prune(m Predicate) (err error) {
 	return err
 }
 
+// size returns the bytes of memory that are kept between row groups.
+func (l *leafKeys) size() int64 {
+	return int64(4*(cap(l.ranges)+cap(l.there)+cap(l.uses)) + cap(l.plain))
+}
+
+// shed releases that memory.
+func (l *leafKeys) shed() { l.ranges, l.there, l.uses, l.plain, l.dict = nil, nil, nil, nil, nil }
+
 // Number is the leaf's number in the file.
 func (l *leafKeys) Number() int { return l.leaf.Values.Index() }
 

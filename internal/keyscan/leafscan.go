@@ -61,11 +61,11 @@ func (l *LeafScan) compressedKeyBytes(group int) (bytes int64, ok bool) {
 func (l *LeafScan) entries() []uint32 { return l.of }
 
 func (l *LeafScan) size() int64 {
-	return int64(cap(l.plain) + cap(l.entry) + 4*(cap(l.ranges)+cap(l.there)+cap(l.uses)+cap(l.found)+cap(l.partner)+cap(l.of)))
+	return l.leafKeys.size() + int64(cap(l.entry)+4*(cap(l.found)+cap(l.partner)+cap(l.of)))
 }
 
 func (l *LeafScan) shed() {
-	l.ranges, l.there, l.uses, l.plain, l.dict = nil, nil, nil, nil, nil
+	l.leafKeys.shed()
 	l.entry, l.partner, l.found, l.of = nil, nil, nil, nil
 }
 

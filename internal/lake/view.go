@@ -52,6 +52,9 @@ func (t *Table) View(f *parquet.File, values []hive.Part) (*parquet.View, error)
 
 // Used returns the values of columns that a file lacks: its view depends on them.
 func (t *Table) Used(f *parquet.File, values []hive.Part) (used []hive.Part) {
+	if len(values) == 0 {
+		return nil
+	}
 	v := t.viewer(f)
 	for _, p := range values {
 		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == p.Name })
@@ -122,22 +125,24 @@ func (v *viewer) find(c *Column, nodes []*meta.Node) *meta.Node {
 	name := cmp.Or(c.Stored, c.Name)
 	is := func(n *meta.Node) bool { return n.Name == name }
 	like := func(n *meta.Node) bool { return strings.EqualFold(n.Name, name) } // no two of a table are alike
-	if v.ids && (c.ID > 0 || v.table.ByID) {
+	if v.ids && c.ID > 0 {
 		is = func(n *meta.Node) bool { return n.FieldID == c.ID }
 		like = is
 	} else if v.table.ByID {
 		is = func(n *meta.Node) bool { return slices.Contains(c.Names, n.Name) }
 		like = is
 	}
-	if i := slices.IndexFunc(nodes, is); i >= 0 {
-		if rest := nodes[i+1:]; v.table.ByID && slices.ContainsFunc(rest, is) {
-			v.twice = append(v.twice, nodes[i].Name, rest[slices.IndexFunc(rest, is)].Name)
-		}
-		return nodes[i]
-	} else if i = slices.IndexFunc(nodes, like); i >= 0 {
-		return nodes[i]
+	i := slices.IndexFunc(nodes, is)
+	if i < 0 {
+		i = slices.IndexFunc(nodes, like)
 	}
-	return nil
+	if i < 0 {
+		return nil
+	}
+	if j := slices.IndexFunc(nodes[i+1:], is); v.table.ByID && j >= 0 {
+		v.twice = append(v.twice, nodes[i].Name, nodes[i+1+j].Name)
+	}
+	return nodes[i]
 }
 
 // add adds an element of a column, if it has a name. Its id is that of the table: some files may have none.

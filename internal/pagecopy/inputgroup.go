@@ -68,14 +68,7 @@ func (in *inputGroup) choose(p *tables.Pairs) howCopied {
 		}
 		known++
 		if !s.rows.Whole() {
-			if in.total > 1 || in.jobs[0].rows.Times != nil {
-				return someRows
-			}
-			s := in.jobs[0].rows
-			if all := s.Hi - s.Lo; s.Count >= all-all/keepsMost {
-				return maxRows
-			}
-			return someRows
+			return in.inPages()
 		}
 	}
 	for _, s := range in.jobs { // in order, so that the sum does not depend on timing
@@ -90,4 +83,16 @@ func (in *inputGroup) choose(p *tables.Pairs) howCopied {
 		return undecided
 	}
 	return wholeRows
+}
+
+// inPages returns how the row group is copied if a row is dropped or repeated.
+func (in *inputGroup) inPages() howCopied {
+	if in.total > 1 || in.jobs[0].rows.Times != nil {
+		return someRows
+	}
+	s := in.jobs[0].rows
+	if all := s.Hi - s.Lo; s.Count >= all-all/keepsMost {
+		return maxRows
+	}
+	return someRows
 }

@@ -49,12 +49,7 @@ func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
 	case *array.Dictionary:
 		return p.evalDictionary(dst, a)
 	case *array.RunEndEncoded:
-		runs := p.Eval(nil, a.Values()) // the value of each run once
-		dst, out := extend(dst, a.Len())
-		for i := range out {
-			out[i] = runs[a.GetPhysicalIndex(i)]
-		}
-		return dst
+		return p.evalRuns(dst, a)
 	case *keys.Int96Array:
 		return p.evalPlain(dst, p.stored, a)
 	case array.ExtensionArray:
@@ -99,6 +94,16 @@ func (p *Pred) evalDictionary(dst []Truth, a *array.Dictionary) []Truth {
 		if a.IsValid(i) {
 			out[i] = entries[a.GetValueIndex(i)]
 		}
+	}
+	return dst
+}
+
+// evalRuns evaluates the value of each run once.
+func (p *Pred) evalRuns(dst []Truth, a *array.RunEndEncoded) []Truth {
+	runs := p.Eval(nil, a.Values())
+	dst, out := extend(dst, a.Len())
+	for i := range out {
+		out[i] = runs[a.GetPhysicalIndex(i)]
 	}
 	return dst
 }

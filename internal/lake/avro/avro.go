@@ -30,11 +30,6 @@ var entry = &node{kind: Rec, of: []*node{{kind: String}, {kind: Bytes}}, ids: []
 // zero value is ready to use, from many goroutines at once.
 type Reader struct{ large sync.Mutex }
 
-// Read is that of a [Reader] of one file.
-func Read(b []byte, wanted func(id int) bool, each func(*Value) error) error {
-	return new(Reader).Read(b, wanted, each)
-}
-
 // Read reads the file b, and calls each with its records, in order. wanted reports whether a field
 // with this id is asked for; in a record that is not, neither are its fields. Values and their bytes
 // are valid until each returns. The error of each is returned as it is.

@@ -92,7 +92,7 @@ func want(i int) string {
 func TestGolden(t *testing.T) {
 	for _, codec := range codecs {
 		i := 0
-		err := avro.Read(golden(t, codec), every, func(r *avro.Value) error {
+		err := new(avro.Reader).Read(golden(t, codec), every, func(r *avro.Value) error {
 			f := r.Value(2)
 			p := f.Value(102)
 			got := []string{show(r.Value(0)), show(r.Value(1)), show(f.Value(100))}
@@ -116,7 +116,7 @@ func TestGolden(t *testing.T) {
 // Fields that are not asked for are not there, nor are those in them.
 func TestWanted(t *testing.T) {
 	asked := map[int]bool{2: true, 102: true, 1001: true, 110: true, 118: true, 1: false}
-	err := avro.Read(golden(t, "null"), func(id int) bool { return asked[id] }, func(r *avro.Value) error {
+	err := new(avro.Reader).Read(golden(t, "null"), func(id int) bool { return asked[id] }, func(r *avro.Value) error {
 		f := r.Value(2)
 		for id, v := range map[int]*avro.Value{0: r.Value(0), 1: r.Value(1), 100: f.Value(100), 1000: f.Value(102).Value(1000), 117: f.Value(110).List[0].Value(117), 9999: r.Value(9999), 5: (*avro.Value)(nil).Value(5)} {
 			if v != nil {
@@ -136,7 +136,7 @@ func TestWanted(t *testing.T) {
 // The error of a caller is returned as it is, and ends the reading.
 func TestStop(t *testing.T) {
 	stop, n := errors.New("stop"), 0
-	err := avro.Read(golden(t, "null"), none, func(*avro.Value) error { n++; return stop })
+	err := new(avro.Reader).Read(golden(t, "null"), none, func(*avro.Value) error { n++; return stop })
 	if err != stop || n != 1 {
 		t.Errorf("%v after %d records", err, n)
 	}
@@ -149,7 +149,7 @@ func TestCut(t *testing.T) {
 		whole := 0
 		for n := range b {
 			rows := 0
-			err := avro.Read(b[:n:n], every, func(*avro.Value) error { rows++; return nil })
+			err := new(avro.Reader).Read(b[:n:n], every, func(*avro.Value) error { rows++; return nil })
 			if err == nil {
 				whole++
 			} else if !errors.Is(err, fault.ErrCorrupt) {
@@ -276,7 +276,7 @@ func raw(codec string, b []byte, zeros int) []byte {
 func TestHostile(t *testing.T) {
 	for _, c := range hostile {
 		before := allocated()
-		err := avro.Read(c.b, every, func(*avro.Value) error { return nil })
+		err := new(avro.Reader).Read(c.b, every, func(*avro.Value) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
@@ -358,7 +358,7 @@ func TestAllocations(t *testing.T) {
 	b := manifest("null", 2)
 	n, files := 0, int64(0)
 	allocs := testing.AllocsPerRun(1, func() {
-		err := avro.Read(b, every, func(r *avro.Value) error {
+		err := new(avro.Reader).Read(b, every, func(r *avro.Value) error {
 			n++
 			files += r.Value(2).Value(103).Int
 			return nil
@@ -382,7 +382,7 @@ func BenchmarkRead(b *testing.B) {
 				file := manifest(codec, columns)
 				b.Run(fmt.Sprint(columns, "/", codec, "/", name), func(b *testing.B) {
 					for range b.N {
-						if err := avro.Read(file, wanted, func(*avro.Value) error { return nil }); err != nil {
+						if err := new(avro.Reader).Read(file, wanted, func(*avro.Value) error { return nil }); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -409,7 +409,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, mask uint64) {
 		before := allocated()
 		read := func(wanted func(int) bool) (n int, err error) {
-			err = avro.Read(b, wanted, func(r *avro.Value) error {
+			err = new(avro.Reader).Read(b, wanted, func(r *avro.Value) error {
 				n++
 				for id := range 3 {
 					show(r.Value(id), 100, 102)

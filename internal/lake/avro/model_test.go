@@ -385,7 +385,7 @@ func TestModel(t *testing.T) {
 		mask := seed * 0x9e3779b97f4a7c15
 		wanted := func(id int) bool { return seed%3 == 0 || mask>>(id/10)&1 != 0 }
 		at := 0
-		err := avro.Read(b, wanted, func(r *avro.Value) error {
+		err := new(avro.Reader).Read(b, wanted, func(r *avro.Value) error {
 			if problem := compareRecord(root, all[at].([]any), r, wanted); problem != "" {
 				t.Fatalf("seed %d: record %d: %s", seed, at, problem)
 			}

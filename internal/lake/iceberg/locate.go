@@ -196,11 +196,8 @@ func (t *Table) place(path string) (string, error) {
 	return name, nil
 }
 
-// storageOf returns which kind of storage has an object.
-func storageOf(name string) (kind struct{ url, web bool }) {
-	kind.url, kind.web = address.IsURL(name), address.IsWeb(name)
-	return kind
-}
+// storageOf tells kinds of storage apart: files, object stores, and the web.
+func storageOf(name string) [2]bool { return [2]bool{address.IsURL(name), address.IsWeb(name)} }
 
 // slashed returns a directory with a slash at its end.
 func slashed(dir string) string { return strings.TrimRight(dir, "/") + "/" }

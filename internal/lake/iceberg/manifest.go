@@ -42,12 +42,11 @@ type entry struct {
 	of      string // the data file whose rows are deleted, if that is said
 	offset  int64  // of a vector; -1: not said
 	length  int64
-	ranges  []valueRange
+	ranges  map[int32]valueRange // by the ids of columns
 }
 
 // valueRange is what a manifest says of the values of a column in a file.
 type valueRange struct {
-	id          int32
 	least, most []byte
 	nulls       int64 // -1: not said
 }
@@ -142,6 +141,7 @@ func (t *Table) manifests(ctx context.Context) (all []*manifest, err error) {
 		default:
 			return faults.Unsupported(fault.At{}, "a manifest of content %d", content)
 		}
+		var err error
 		if m.spec, err = t.spec(integer(r, 502, 0)); err != nil {
 			return err
 		}
@@ -175,42 +175,20 @@ func (t *Table) summaries(s *spec, list []avro.Value) (all []lake.Bound) {
 		return nil
 	}
 	for i := range s.Fields {
-		r := &list[i]
+		f, r := &s.Fields[i], &list[i]
 		null := r.Value(509)
 		b := lake.Bound{NoNulls: known(null) && null.Int == 0}
-		result := t.resultOf(&s.Fields[i])
+		result := f.result()
 		if lo, hi := r.Value(510), r.Value(511); known(lo) && known(hi) {
 			least, ok := ofBytes(result, lo.Bytes)
 			most, too := ofBytes(result, hi.Bytes)
 			if ok && too {
-				b.Least, b.Most = t.texts(&s.Fields[i], &least, &most)
+				b.Least, b.Most = f.texts(&least, &most)
 			}
 		}
-		all = t.noted(all, &s.Fields[i], b)
+		all = t.noted(all, f, b)
 	}
 	return all
-}
-
-// resultOf returns the type of a field's values.
-func (t *Table) resultOf(f *specField) string {
-	if f.Transform == "identity" || strings.HasPrefix(f.Transform, "truncate[") {
-		return f.typ
-	}
-	return "int32"
-}
-
-// texts returns the range of a column whose values a field has taken to others.
-func (t *Table) texts(f *specField, least, most *value) (lo, hi string) {
-	typ := f.typ
-	if !ordered(typ, least, most) {
-		return "", ""
-	}
-	from, to, ok := source(f.Transform, typ, *least, *most)
-	if !ok {
-		return "", ""
-	}
-	b := bound(0, typ, &from, &to)
-	return b.Least, b.Most
 }
 
 // noted adds what is known of the source of a field, if the table has that column.
@@ -312,9 +290,9 @@ func (t *Table) entry(m *manifest, of *avro.Value) (*entry, error) {
 	return e, nil
 }
 
-// rangesOf returns what a manifest says of the columns of a file.
-func rangesOf(r *avro.Value) (all []valueRange) {
-	places := map[int32]int{}
+// rangesOf returns what a manifest says of the columns of a file, by their ids.
+func rangesOf(r *avro.Value) map[int32]valueRange {
+	all := map[int32]valueRange{}
 	set := func(list, key, val int, put func(*valueRange, *avro.Value)) {
 		v := r.Value(list)
 		if !known(v) {
@@ -325,13 +303,12 @@ func rangesOf(r *avro.Value) (all []valueRange) {
 			if !known(k) || !known(of) {
 				continue
 			}
-			id := int32(k.Int)
-			at, ok := places[id]
+			one, ok := all[int32(k.Int)]
 			if !ok {
-				at = len(all)
-				places[id], all = at, append(all, valueRange{id: id, nulls: -1})
+				one.nulls = -1
 			}
-			put(&all[at], of)
+			put(&one, of)
+			all[int32(k.Int)] = one
 		}
 	}
 	set(125, 126, 127, func(b *valueRange, v *avro.Value) { b.least = slices.Clone(v.Bytes) })

@@ -133,8 +133,9 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 	}
 	f := &lake.File{Object: storage.Object{Name: name, Size: e.size}}
 	for i := range e.spec.Fields {
-		at, ok := t.columns[e.spec.Fields[i].Source]
-		if !ok || e.spec.Fields[i].Transform != "identity" {
+		field := &e.spec.Fields[i]
+		at, ok := t.columns[field.Source]
+		if !ok || field.Transform != "identity" {
 			continue
 		}
 		c, v := &t.table.Columns[at], &e.values[i]
@@ -158,19 +159,18 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 
 // bounds returns what is known of the columns of a file, by its partition and by its statistics.
 func (t *Table) bounds(e *entry) (all []lake.Bound) {
-	for _, r := range e.ranges {
-		i, ok := t.columns[r.id]
+	for id, r := range e.ranges {
+		i, ok := t.columns[id]
 		if !ok || len(t.table.Columns[i].Children) > 0 {
 			continue
 		}
 		c := &t.table.Columns[i]
-		b := lake.Bound{Column: i}
+		b := lake.Bound{Column: i, NoNulls: r.nulls == 0, AllNulls: r.nulls == e.rows && e.rows > 0}
 		least, ok := ofBytes(c.Type, r.least)
 		most, too := ofBytes(c.Type, r.most)
 		if ok && too && r.least != nil && r.most != nil {
-			b = bound(i, c.Type, &least, &most)
+			b.Least, b.Most = texts(c.Type, &least, &most)
 		}
-		b.NoNulls, b.AllNulls = r.nulls == 0, r.nulls == e.rows && e.rows > 0
 		all = append(all, b)
 	}
 	return t.partitionBounds(e, all)
@@ -179,12 +179,12 @@ func (t *Table) bounds(e *entry) (all []lake.Bound) {
 // partitionBounds adds what the partition of a file says of its columns.
 func (t *Table) partitionBounds(e *entry, all []lake.Bound) []lake.Bound {
 	for i := range e.spec.Fields {
-		v := &e.values[i]
+		f, v := &e.spec.Fields[i], &e.values[i]
 		b := lake.Bound{NoNulls: v.kind != 'n', AllNulls: v.kind == 'n'}
 		if b.NoNulls {
-			b.Least, b.Most = t.texts(&e.spec.Fields[i], v, v)
+			b.Least, b.Most = f.texts(v, v)
 		}
-		all = t.noted(all, &e.spec.Fields[i], b)
+		all = t.noted(all, f, b)
 	}
 	return all
 }
@@ -213,7 +213,7 @@ func (d *deletions) add(e *entry) error {
 		return faults.Unsupported(at, "a delete file of content %d", e.content)
 	case e.format == "PARQUET":
 		key := e.partition()
-		if least, most := e.names(); least == most {
+		if least, most := e.names(); least == most && strings.HasSuffix(least, ".parquet") { // else it may be cut
 			key += least
 		}
 		d.of[key] = append(d.of[key], e)
@@ -262,8 +262,9 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 	}
 	var in []lake.Positions
 	for _, p := range of {
-		if least, most := p.names(); p.content != 1 || p.seq < e.seq || most != "" && (e.path < least || e.path > most) {
-			continue
+		least, most := p.names()
+		if p.content != 1 || p.seq < e.seq || most != "" && (e.path < least || e.path > most && !strings.HasPrefix(e.path, most)) {
+			continue // some writers cut the greatest name, and leave it less than what it stands for
 		}
 		place, err := d.t.place(p.path)
 		if err != nil {
@@ -283,10 +284,8 @@ func (e *entry) names() (least, most string) {
 	if e.of != "" {
 		return e.of, e.of
 	}
-	for _, r := range e.ranges {
-		if r.id == pathID && r.least != nil && r.most != nil {
-			return string(r.least), string(r.most)
-		}
+	if r := e.ranges[pathID]; r.least != nil && r.most != nil {
+		return string(r.least), string(r.most)
 	}
 	return "", ""
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/lake"
 	"github.com/bloomjoin/bloomjoin/internal/lake/avro"
 )
 
@@ -163,15 +162,31 @@ func ordered(typ string, least, most *value) bool {
 	return signed(least.bytes).Cmp(signed(most.bytes)) <= 0
 }
 
-// bound returns what a range of values says of a column; without texts for its ends, nothing.
-func bound(column int, typ string, least, most *value) (b lake.Bound) {
+// texts returns the ends of a range of a type as texts; empty: they have none.
+func texts(typ string, least, most *value) (lo, hi string) {
 	lo, ok := least.text(typ)
 	hi, too := most.text(typ)
-	b.Column = column
-	if ok && too && typ != "binary" && ordered(typ, least, most) {
-		b.Least, b.Most = lo, hi
+	if !ok || !too || typ == "binary" || !ordered(typ, least, most) {
+		return "", ""
 	}
-	return b
+	return lo, hi
+}
+
+// result returns the type of a field's values.
+func (f *specField) result() string {
+	if f.Transform == "identity" || strings.HasPrefix(f.Transform, "truncate[") {
+		return f.typ
+	}
+	return "int32"
+}
+
+// texts returns the range of the source of a field whose values are in a range.
+func (f *specField) texts(least, most *value) (lo, hi string) {
+	from, to, ok := source(f.Transform, f.typ, *least, *most)
+	if !ok || !ordered(f.typ, least, most) {
+		return "", ""
+	}
+	return texts(f.typ, &from, &to)
 }
 
 // source returns the range of values of a column that a transform takes to a range.

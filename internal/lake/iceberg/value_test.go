@@ -175,7 +175,7 @@ func columnOf(t *testing.T, name string) *Table {
 func shownBounds(t *testing.T, name string, least, most []byte) string {
 	t.Helper()
 	table := columnOf(t, name)
-	all := table.bounds(&entry{rows: 5, spec: new(spec), ranges: []valueRange{{id: 1, least: least, most: most, nulls: -1}}})
+	all := table.bounds(&entry{rows: 5, spec: new(spec), ranges: map[int32]valueRange{1: {least: least, most: most, nulls: -1}}})
 	typ, err := table.table.Columns[0].Arrow()
 	if err != nil || len(all) != 1 || all[0].NoNulls || all[0].AllNulls {
 		t.Fatalf("%+v, %v", all, err)
@@ -321,15 +321,15 @@ func TestPartitionBounds(t *testing.T) {
 	// Statistics come first; a partition says what they do not.
 	table := columnOf(t, "long")
 	by := &spec{Fields: []specField{{Source: 1, ID: 1000, Transform: "truncate[10]", typ: "int64"}, {Source: 1, ID: 1001, Transform: "bucket[2]", typ: "int64"}}}
-	e := &entry{rows: 5, spec: by, values: []value{i(10), i(1)}, ranges: []valueRange{{id: 1, nulls: 0, least: laketest.SingleValue("long", 12), most: laketest.SingleValue("long", 13)}, {id: 9}}}
+	e := &entry{rows: 5, spec: by, values: []value{i(10), i(1)}, ranges: map[int32]valueRange{1: {nulls: 0, least: laketest.SingleValue("long", 12), most: laketest.SingleValue("long", 13)}, 9: {}}}
 	if got := fmt.Sprint(table.bounds(e)); got != "[{0 12 13 true false}]" {
 		t.Error(got)
 	}
-	e.ranges[0] = valueRange{id: 1, nulls: -1}
+	e.ranges[1] = valueRange{nulls: -1}
 	if got := fmt.Sprint(table.bounds(e)); got != "[{0 10 19 true false}]" {
 		t.Error(got)
 	}
-	e.ranges[0].nulls, e.values = 5, []value{{kind: 'n'}, {kind: 'n'}}
+	e.ranges[1], e.values = valueRange{nulls: 5}, []value{{kind: 'n'}, {kind: 'n'}}
 	if got := fmt.Sprint(table.bounds(e)); got != "[{0   false true}]" {
 		t.Error(got)
 	}

@@ -29,6 +29,13 @@ func (c *chains) cover() error {
 	return nil
 }
 
+// begin opens the chains when a key has its second row. The error wraps
+// [fault.ErrMemory].
+func (c *chains) begin() error {
+	c.open = true
+	return c.cover()
+}
+
 // at returns the link of a row: the next row of the ring plus one, or 0 if the row
 // is the only one of its key.
 func (c *chains) at(row uint32) *uint32 { return &c.blocks[row>>blockBits][row%blockRows] }

@@ -290,8 +290,7 @@ func (t *table) supply(short shortage, from uint64) error {
 		return errors.New("one key has more than 2^32 IDs: want fewer (remove duplicate IDs)")
 	}
 	if short&links != 0 {
-		t.chains.open = true // a key has its second row
-		return t.chains.cover()
+		return t.chains.begin()
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
@@ -177,17 +176,14 @@ func (s *Side) entry(e uint32) (*table, uint32) {
 // Mark records that a log row has the entry's key.
 func (s *Side) Mark(entry uint32) {
 	t, e := s.entry(entry)
-	w, bit := &t.marks[e/32], uint32(1)<<(e%32)
-	if atomic.LoadUint32(w)&bit == 0 { // most marks are repetitions: avoid the write
-		atomic.OrUint32(w, bit)
-	}
+	t.mark(e)
 }
 
 // Marked reports whether Mark was called for the entry, as far as this goroutine
 // can know.
 func (s *Side) Marked(entry uint32) bool {
 	t, e := s.entry(entry)
-	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
+	return t.marked(e)
 }
 
 // Matched returns the number of IDs added whose entry is marked, and of these entries. s may

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
@@ -238,6 +239,18 @@ func (t *table) seal() error {
 	}
 	t.marks = make([]uint32, n)
 	return nil
+}
+
+// mark records that a log row has the entry's key.
+func (t *table) mark(e uint32) {
+	w, bit := &t.marks[e/32], uint32(1)<<(e%32)
+	if atomic.LoadUint32(w)&bit == 0 { // most marks are repetitions: avoid the write
+		atomic.OrUint32(w, bit)
+	}
+}
+
+func (t *table) marked(e uint32) bool {
+	return atomic.LoadUint32(&t.marks[e/32])>>(e%32)&1 != 0
 }
 
 // eachMarked calls fn with every marked entry.
