@@ -241,7 +241,7 @@ func (o *Opening) openEntry(ctx context.Context, e Entry, parts []hive.Part) (*F
 	}
 	src, err := o.Store.Open(ctx, storage.Object{Name: e.Name})
 	if err != nil {
-		return nil, e.Of.gone(e.Name, err)
+		return nil, e.Of.gone(err)
 	}
 	f := NewFile(src, e.Object, o)
 	f.format, f.of = dataset.Parquet, e.Of
@@ -257,9 +257,9 @@ func (o *Opening) openEntry(ctx context.Context, e Entry, parts []hive.Part) (*F
 }
 
 // gone returns err, or for an object that does not exist an error that names the version.
-func (t *OfTable) gone(name string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s: %w, but version %s of the table has it (was the table vacuumed? name a newer version)", name, fs.ErrNotExist, t.Table.Version)
+func (t *OfTable) gone(err error) error {
+	if missing := new(faults.NotExist); errors.As(err, &missing) {
+		err = fmt.Errorf("%s: %w, but version %s of the table has it (was the table vacuumed? name a newer version)", missing.Name, fs.ErrNotExist, t.Table.Version)
 	}
 	return err
 }
@@ -282,7 +282,7 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 		return err
 	}
 	if f.deleted, err = f.of.Table.reads.Rows(ctx, opts.Store, p.Room(), f.of.Deleted); err != nil {
-		return fmt.Errorf("%s: %w", f.name, f.of.gone(f.of.Deleted.Place, err))
+		return fmt.Errorf("%s: %w", f.name, f.of.gone(err))
 	}
 	if err := p.Keep(f.deleted.Bytes()); err != nil {
 		return err

@@ -515,7 +515,7 @@ def refusals(t, tables):
     no("no manifest", lambda p: remove(manifests(p)), "-m")
     no("no list", lambda p: remove(lists(p)), "snap-")
     no("a file that is gone", lambda p: remove(p.rglob("data/**/*-00001.parquet")), ".parquet")
-    no("a file of deletes that is gone", lambda p: remove(p.rglob("*-deletes.parquet")), "deletes")
+    no("a file of deletes that is gone", lambda p: remove(p.rglob("*-deletes.parquet")), "-deletes.parquet: file does not exist")
     no("a file that changed", lambda p: [f.write_bytes(f.read_bytes() + b"x") for f in p.rglob("data/**/*.parquet")], "bytes")
     no("a file in another place", lambda p: rewrite(manifests(p, 0), lambda r: r["data_file"].update(file_path="s3://bucket/data/x.parquet")), "s3://bucket")
     no("a number of rows below 0", lambda p: rewrite(manifests(p, 0), lambda r: r["data_file"].update(record_count=-1)), "-1")
