@@ -196,13 +196,13 @@ func (l *inputFile) parseHeader(line []byte) error {
 	if err := json.Unmarshal(line, h); err != nil {
 		return l.corrupt("its first line: %v", err)
 	}
-	if needs := slices.DeleteFunc(slices.Clone(h.Needs), func(what string) bool { return what == needsTables || what == needsIDs }); len(needs) > 0 {
+	if needs := slices.DeleteFunc(slices.Clone(h.Needs), func(what string) bool { return what == needsTables || what == needsIDs || what == needsKeys }); len(needs) > 0 {
 		return faults.Unsupported(fault.At{File: l.name}, "a list of inputs that needs %s", strings.Join(needs, ", ")).
 			WithHint("read it with a later version of bloomjoin")
 	}
 	for i := range h.Tables {
-		h.Tables[i].Location = publish.UnescapeName(h.Tables[i].Location)
-		t, err := source.NewTableVersion(&h.Tables[i])
+		table := h.Tables[i].Named(publish.UnescapeName)
+		t, err := source.NewTableVersion(&table)
 		if err != nil {
 			return l.corrupt("its first line: %v", err)
 		}
@@ -327,6 +327,8 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		return in, fmt.Errorf("%d values of %d columns", len(in.Values), len(l.hive))
 	case in.Table < 0 || in.Table > len(l.tables) || in.Deleted != nil && in.Table == 0:
 		return in, fmt.Errorf("table %d of %d", in.Table, len(l.tables))
+	case in.Deleted != nil && slices.ContainsFunc(in.Deleted.Keys, func(i int) bool { return i < 0 || i >= len(l.tables[in.Table-1].Keys) }):
+		return in, fmt.Errorf("keys %v of deleted rows, of %d", in.Deleted.Keys, len(l.tables[in.Table-1].Keys))
 	case slices.ContainsFunc(in.Groups, func(g [2]int64) bool { return min(g[0], g[1]) < -1 }):
 		return in, errors.New("a row group's rows or bytes are out of range")
 	}

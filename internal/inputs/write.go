@@ -49,10 +49,11 @@ const listKind = "bloomjoin inputs"
 
 const listVersion = 3
 
-// What a reader must know of: inputs are files of tables, and columns of these have ids.
+// What a reader must know of: inputs are files of tables, columns of these have ids, and rows are deleted by keys.
 const (
 	needsTables = "tables"
 	needsIDs    = "columns by id"
+	needsKeys   = "keys of deleted rows"
 )
 
 // listBlock is the number of inputs whose lines are read at once.
@@ -248,12 +249,13 @@ func newInputList(arguments []string, o *source.Opening, tables []*source.TableV
 		l.header.Hive = append(l.header.Hive, listColumn{c.Name, keys.TypeName(c.Type)})
 	}
 	for _, t := range tables {
-		table := *t.Table
-		table.Location = publish.EscapeName(table.Location)
-		l.header.Tables, l.header.Needs = append(l.header.Tables, table), []string{needsTables}
+		l.header.Tables, l.header.Needs = append(l.header.Tables, t.Table.Named(publish.EscapeName)), []string{needsTables}
 	}
 	if slices.ContainsFunc(tables, func(t *source.TableVersion) bool { return t.ByID }) {
 		l.header.Needs = append(l.header.Needs, needsIDs)
+	}
+	if slices.ContainsFunc(tables, func(t *source.TableVersion) bool { return t.Keys != nil }) {
+		l.header.Needs = append(l.header.Needs, needsKeys)
 	}
 	for i := range l.parts {
 		l.parts[i] = spill.NewBytes(waitingList)

@@ -149,7 +149,7 @@ func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers
 	}
 	l := &LeafScan{
 		leafKeys: leafKeys{
-			file: f, columns: columns, leaf: NewLeaf(f, leaf, columns[0].Cast, o), buf: buf,
+			file: f, columns: columns, leaf: leaf.Keys(columns[0].Cast, o), buf: buf,
 			keys: keys, countNulls: s.Options.CountNulls,
 		},
 		index: enc.Index(), check: c, counts: c != nil, pairs: s.Options.Entries, stats: s.Stats, nullMisfits: m.NullMisfits,

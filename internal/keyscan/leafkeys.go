@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
@@ -19,7 +20,7 @@ import (
 type leafKeys struct {
 	file       *source.File
 	columns    []keys.Column // the key's, for errors
-	leaf       *Leaf
+	leaf       *arrowparquet.LeafKeys
 	buf        *parquet.Buffers
 	pruner     *prune.Pruner     // nil: every row is examined
 	countNulls bool              // pages whose NULLs are unknown are read
@@ -206,7 +207,7 @@ func (l *leafKeys) firstPage(ctx context.Context, r tasks.Range, _ []uint32) (ro
 // page passes on the keys of a page in steps, because a page may be large, and a
 // few bytes of indices may represent any number of bytes.
 func (l *leafKeys) page(p *parquet.Page, dict *parquet.Dictionary) (nulls int64, err error) {
-	if p.NonNull == 0 || l.leaf.bits() {
+	if p.NonNull == 0 || l.leaf.Bits() {
 		return l.step(p)
 	}
 	indices, plain, width := p.Indices, p.Plain, l.leaf.Width()
@@ -252,7 +253,7 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 
 // step passes on the keys of a page without dictionary indices.
 func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
-	err = l.leaf.fill(l.keys.Batch, p, func(b *keys.Batch) error {
+	err = l.leaf.Fill(l.keys.Batch, p, func(b *keys.Batch) error {
 		if err := Fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err
 		}
@@ -306,7 +307,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 	if l.dict == nil {
 		return 0, nil
 	}
-	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *keys.Batch) error {
+	err = l.leaf.Fill(l.keys.Batch, l.asPage(), func(b *keys.Batch) error {
 		b.Keep(func(e uint32) bool { return l.uses[e] > 0 })
 		if err := Fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err

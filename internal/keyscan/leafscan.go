@@ -34,7 +34,7 @@ type LeafScan struct {
 // goOn makes it one for another file of the same schema.
 func (l *LeafScan) goOn(f *source.File, m Predicate) error {
 	last := l.file.Parquet().File()
-	l.file, l.leaf.file = f, f
+	l.file = f
 	l.leaf.Values, _ = f.Parquet().Leaf(l.index)
 	l.expected, l.at, l.dict, l.bad = nil, 0, nil, nil
 	if of := f.Parquet().File(); of.Metadata.CreatedBy == last.Metadata.CreatedBy { // which says whether statistics are believed
@@ -134,7 +134,7 @@ func (l *LeafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 
 // matchPlain is match for a page without dictionary indices.
 func (l *LeafScan) matchPlain(p *parquet.Page) error {
-	return l.leaf.fill(l.keys.Batch, p, func(b *keys.Batch) error {
+	return l.leaf.Fill(l.keys.Batch, p, func(b *keys.Batch) error {
 		if err := Fit(b, l.file.Name(), l.columns, false); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (l *LeafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if l.pairs {
 		l.partner = zeroed(l.partner, dict.Len)
 	}
-	return l.leaf.fill(l.keys.Batch, l.asPage(), func(b *keys.Batch) error {
+	return l.leaf.Fill(l.keys.Batch, l.asPage(), func(b *keys.Batch) error {
 		if l.counts {
 			l.keys.Times = l.uses[:len(b.Rows)]
 			defer func() { l.keys.Times = nil }()

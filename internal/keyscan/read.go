@@ -205,7 +205,7 @@ func (w *keyWorker) open(f *source.File) (err error) {
 func (w *keyWorker) newLeaf(f *source.File, leaf arrowparquet.LeafValues) (*leafKeys, error) {
 	o := &w.options
 	l := &leafKeys{
-		file: f, columns: w.columns, leaf: NewLeaf(f, leaf, w.columns[0].Cast, o.Options), buf: w.buf,
+		file: f, columns: w.columns, leaf: leaf.Keys(w.columns[0].Cast, o.Options), buf: w.buf,
 		keys: &w.keys, work: w.work, ids: o.IDs, countNulls: o.CountNulls,
 	}
 	if o.Filter == nil {

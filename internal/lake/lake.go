@@ -27,6 +27,20 @@ type Table struct {
 	ByID       bool   `json:"by_id,omitempty"`   // files have columns by their ids, or by Column.Names if there are none
 	Widens     bool   `json:"widens,omitempty"`  // files may have narrower types
 	Catalog    string `json:"catalog,omitempty"` // and name there, if files are read with what it grants
+	Keys       []Keys `json:"keys,omitempty"`    // of rows that are deleted
+}
+
+// Named returns the table with all names changed.
+func (t Table) Named(change func(string) string) Table {
+	t.Location, t.Keys = change(t.Location), slices.Clone(t.Keys)
+	for i := range t.Keys {
+		k := &t.Keys[i]
+		k.Files = slices.Clone(k.Files)
+		for j := range k.Files {
+			k.Files[j].Place = change(k.Files[j].Place)
+		}
+	}
+	return t
 }
 
 // Column is a column of a table, or a part of one.
@@ -58,16 +72,20 @@ type Bound struct {
 }
 
 // Deleted refers to the rows of a file that are deleted: to one list of them, or to lists of rows of
-// several files.
+// several files; and to rows that have some keys.
 type Deleted struct {
 	Place  string `json:"place,omitempty"`  // the object that has the list
 	Inline []byte `json:"inline,omitempty"` // the list itself; Place is then empty
 	Offset int64  `json:"offset,omitempty"`
 	Size   int64  `json:"size,omitempty"`
-	Count  int64  `json:"count,omitempty"` // of rows
+	Count  int64  `json:"count,omitempty"` // of rows that lists say
 
-	Of string      `json:"of,omitempty"` // what the lists of In call the file
-	In []Positions `json:"in,omitempty"`
+	Of string       `json:"of,omitempty"` // what the lists of In call the file
+	In []DeleteFile `json:"in,omitempty"`
+
+	Keys  []int  `json:"keys,omitempty"`  // positions in Table.Keys of those that the file may have
+	Seq   int64  `json:"seq,omitempty"`   // of the file: its rows have not been deleted by older keys
+	Named string `json:"named,omitempty"` // the identity of younger ones
 }
 
 // Same reports whether both refer to the same rows. How many these are, files of positions alone say.
@@ -75,14 +93,23 @@ func (d *Deleted) Same(o *Deleted) bool {
 	if d == nil || o == nil || d.In == nil {
 		return reflect.DeepEqual(d, o)
 	}
-	return d.Of == o.Of && slices.Equal(d.In, o.In)
+	a, b := *d, *o
+	a.Count = b.Count
+	return reflect.DeepEqual(a, b)
 }
 
-// Positions is an object with positions of deleted rows, of one file or more.
-type Positions struct {
+// DeleteFile is an object with positions of deleted rows, of one file or more, or with keys of them.
+type DeleteFile struct {
 	Place string `json:"place"`
 	Size  int64  `json:"size"`
-	Rows  int64  `json:"rows"` // of all files
+	Rows  int64  `json:"rows"`
+	Seq   int64  `json:"seq,omitempty"` // of keys: files with this sequence number or a larger one keep their rows
+}
+
+// Keys are keys of rows that are deleted (equality deletes).
+type Keys struct {
+	Columns []int32      `json:"columns"` // ids, ascending
+	Files   []DeleteFile `json:"files"`
 }
 
 // Name is the name of a version of a table.

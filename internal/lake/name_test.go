@@ -77,10 +77,10 @@ func TestIsName(t *testing.T) {
 
 // Files of positions are compared by what they are, lists of one file also by how many rows they have.
 func TestSame(t *testing.T) {
-	p := lake.Positions{Place: "p", Size: 1, Rows: 2}
+	p := lake.DeleteFile{Place: "p", Size: 1, Rows: 2}
 	all := []*lake.Deleted{
-		nil, {Place: "v", Offset: 4, Size: 5, Count: 6}, {Place: "v", Offset: 4, Size: 5, Count: 7}, {Inline: []byte("v")}, {Of: "a", In: []lake.Positions{p}},
-		{Of: "b", In: []lake.Positions{p}}, {Of: "a", In: []lake.Positions{p, p}}, {Of: "a", In: []lake.Positions{{Place: "p", Size: 1, Rows: 3}}},
+		nil, {Place: "v", Offset: 4, Size: 5, Count: 6}, {Place: "v", Offset: 4, Size: 5, Count: 7}, {Inline: []byte("v")}, {Of: "a", In: []lake.DeleteFile{p}},
+		{Of: "b", In: []lake.DeleteFile{p}}, {Of: "a", In: []lake.DeleteFile{p, p}}, {Of: "a", In: []lake.DeleteFile{{Place: "p", Size: 1, Rows: 3}}},
 	}
 	for i, d := range all {
 		for j, o := range all {

@@ -50,6 +50,39 @@ func (t *Table) View(f *parquet.File, values []hive.Part) (*parquet.View, error)
 	return &v.view, nil
 }
 
+// Only returns the table with the columns of some ids alone, and their names.
+func (t *Table) Only(ids []int32) (*Table, []keys.Column, error) {
+	only, names := *t, make([]keys.Column, len(ids))
+	only.Columns, only.Partitions = columnsOf(t.Columns, nil, func(c *Column, path keys.Path) bool {
+		i := slices.Index(ids, c.ID)
+		if i >= 0 && len(c.Children) == 0 {
+			names[i].Path = path
+		}
+		return i >= 0
+	}), nil
+	for i, c := range names {
+		if c.Path == nil {
+			return nil, nil, faults.Unsupported(fault.At{File: t.Location}, "rows that are deleted by the values of column %d, which the table has dropped, or has in a list", ids[i]).
+				WithHint("compact the table's delete files")
+		}
+	}
+	return &only, names, nil
+}
+
+// columnsOf returns the leaves of structs that are wanted, with these.
+func columnsOf(columns []Column, above keys.Path, wanted func(c *Column, path keys.Path) bool) (some []Column) {
+	for _, c := range columns {
+		path := append(slices.Clip(above), c.Name)
+		if c.Type == structType {
+			c.Children = columnsOf(c.Children, path, wanted)
+		}
+		if len(c.Children) > 0 && c.Type == structType || len(c.Children) == 0 && wanted(&c, path) {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
 // Used returns the values of columns that a file lacks: its view depends on them.
 func (t *Table) Used(f *parquet.File, values []hive.Part) (used []hive.Part) {
 	if len(values) == 0 {

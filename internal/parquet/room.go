@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -24,6 +26,7 @@ const (
 	smallShare  = 128 // pages that a reader may hold at the same time as other readers
 	minSmall    = 256 << 10
 	minMost     = 8 << 20
+	minReserved = 1 << 20
 )
 
 // PageBudget bounds the memory of the pages of all Files that share it. Small pages are
@@ -35,6 +38,7 @@ type PageBudget struct {
 	small, most int64
 	large       chan struct{} // has an element while a reader holds large pages
 	footers     atomic.Int64  // bytes taken by footers
+	reserved    atomic.Int64  // bytes taken by Reserve
 }
 
 // NewPageBudget returns the PageBudget of a process with a memory budget in bytes, or nil
@@ -60,6 +64,19 @@ func (r *PageBudget) ChargeFooter(at fault.At, bytes int64) error {
 	} else if all := r.footers.Add(bytes); all > 2*most {
 		r.footers.Add(-bytes)
 		return faults.Memory(at, "the footer and those of the files before it", all, r.budget, footerShare/2)
+	}
+	return nil
+}
+
+// Reserve takes memory that is kept longer than a page; a negative number returns it. All of it together may take
+// 1/share of the budget, else the error wraps full, whose text says what takes it.
+func (r *PageBudget) Reserve(full error, bytes, share int64) error {
+	if r == nil {
+		return nil
+	}
+	if all := r.reserved.Add(bytes); bytes > 0 && all > max(r.budget/share, minReserved) {
+		r.reserved.Add(-bytes)
+		return fmt.Errorf("%w%w", faults.Memory(fault.At{}, full.Error(), all, r.budget, share), quiet.Error{Err: full})
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
@@ -33,6 +34,7 @@ type Filter struct {
 	file    *source.File
 	where   *where.Bound
 	columns []filterColumn
+	keys    []*deletes.Checker // of rows that are deleted by their keys
 	buf     *parquet.Buffers
 
 	Expected map[int]*parquet.Ahead // announced ranges, by leaf
@@ -134,13 +136,22 @@ func (w *Filter) Among(ctx context.Context, group int, list []uint32) ([]uint32,
 	return w.evaluateUndecided(ctx, group)
 }
 
-// evaluateUndecided returns all rows of sure and the rows of maybe that satisfy the condition.
-func (w *Filter) evaluateUndecided(ctx context.Context, group int) ([]uint32, error) {
+// evaluateUndecided returns all rows of sure and the rows of maybe that satisfy the condition and have no deleted key.
+func (w *Filter) evaluateUndecided(ctx context.Context, group int) (_ []uint32, err error) {
 	if len(w.maybe) == 0 {
 		return w.sure, nil
 	}
-	if err := w.evaluate(ctx, group); err != nil {
-		return nil, err
+	if w.where != nil {
+		if err := w.evaluate(ctx, group); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range w.keys {
+		if w.maybe, err = k.Live(ctx, group, w.maybe, w.Expected); err != nil {
+			return nil, source.InGroup(err, w.file, group)
+		}
+		w.Pages, w.Skipped = w.Pages+k.Pages, w.Skipped+k.Skipped
+		k.Pages, k.Skipped = 0, 0
 	}
 	if len(w.sure) == 0 {
 		return w.maybe, nil
@@ -215,8 +226,13 @@ func (w *Filter) Cost(group int) (n int64) {
 	if len(w.open) == 0 {
 		return 0
 	}
-	for _, c := range w.undecided(group) {
-		n += w.bytes(group, c)
+	if w.where != nil {
+		for _, c := range w.undecided(group) {
+			n += w.bytes(group, c)
+		}
+	}
+	for _, k := range w.keys {
+		n += k.Bytes(group)
 	}
 	return n
 }

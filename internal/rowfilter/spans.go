@@ -40,7 +40,30 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 	} else if !all {
 		w.Possible, w.certain, w.open = w.Possible.And(live), w.certain.And(live), w.open.And(live)
 	}
+	if err := w.lookForKeys(ctx, group); err != nil {
+		return err
+	}
 	w.at = group
+	return nil
+}
+
+// lookForKeys makes rows that may have a deleted key undecided.
+func (w *Filter) lookForKeys(ctx context.Context, group int) (err error) {
+	if w.keys == nil && len(w.Possible) > 0 {
+		if w.keys, err = w.file.Keyed(w.buf); err != nil {
+			return err
+		}
+	}
+	for _, k := range w.keys {
+		may, err := k.May(ctx, group)
+		if err != nil {
+			return err
+		}
+		w.certain = w.certain.Minus(may)
+	}
+	if len(w.keys) > 0 {
+		w.open = w.Possible.Minus(w.certain)
+	}
 	return nil
 }
 
@@ -243,9 +266,16 @@ func (w *Filter) Announce(ctx context.Context, r tasks.Range, within rows.Set) (
 		return nil, spans, nil
 	}
 	ahead = map[int]*parquet.Ahead{}
-	for _, c := range w.undecided(r.Group) {
-		if c.plain {
-			ahead[c.leaf.Index()] = w.file.Parquet().File().AheadOf(r.Group, c.leaf.Index(), unsure)
+	if w.where != nil {
+		for _, c := range w.undecided(r.Group) {
+			if c.plain {
+				ahead[c.leaf.Index()] = w.file.Parquet().File().AheadOf(r.Group, c.leaf.Index(), unsure)
+			}
+		}
+	}
+	for _, k := range w.keys {
+		if leaf, ok := k.Leaf(); ok && ahead[leaf] == nil {
+			ahead[leaf] = w.file.Parquet().File().AheadOf(r.Group, leaf, unsure)
 		}
 	}
 	return ahead, spans, nil

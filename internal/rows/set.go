@@ -34,6 +34,26 @@ func (s Set) And(o Set) (both Set) {
 	return both
 }
 
+// Minus returns the rows that are not in o.
+func (s Set) Minus(o Set) (rest Set) {
+	for _, r := range s {
+		for len(o) > 0 && o[0][1] <= r[0] {
+			o = o[1:]
+		}
+		for i := 0; r[0] < r[1]; i++ {
+			if i == len(o) || o[i][0] >= r[1] {
+				rest = append(rest, r)
+				break
+			}
+			if r[0] < o[i][0] {
+				rest = append(rest, [2]int64{r[0], o[i][0]})
+			}
+			r[0] = o[i][1]
+		}
+	}
+	return rest
+}
+
 // List appends the numbers of the rows to dst.
 func (s Set) List(dst []uint32) []uint32 {
 	for _, r := range s {

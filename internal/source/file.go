@@ -69,10 +69,11 @@ type File struct {
 	where    *where.Bound // the condition of its rows; nil: none
 	of       *OfTable     // nil: it is in no table
 	deleted  *roaring.Bitmap
-	starts   []int64 // the first row of each row group, and the number of all, if rows are deleted
-	live     []int64 // rows of each row group that are not
-	doubts   *doubts // shared by its views
-	inFlight int64   // see Opening
+	keys     *deletedKeys // nil: no row is deleted by its key
+	starts   []int64      // the first row of each row group, and the number of all, if rows are deleted
+	live     []int64      // rows of each row group that are not
+	doubts   *doubts      // shared by its views
+	inFlight int64        // see Opening
 }
 
 // Origin says where a file was found.
@@ -109,7 +110,7 @@ func (f *File) Where() *where.Bound { return f.where }
 
 // Partial reports whether rows that the file stores may be left out: it has a condition, or some are
 // deleted.
-func (f *File) Partial() bool { return f.where != nil || f.deleted != nil }
+func (f *File) Partial() bool { return f.where != nil || f.deleted != nil || f.keys != nil }
 
 // InFlight returns the limit of what is between the file and its consumers; see [Opening].
 func (f *File) InFlight() int64 { return f.inFlight }

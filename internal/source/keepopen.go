@@ -104,6 +104,9 @@ func KeepOpen(ctx context.Context, files ...*File) (held context.Context, releas
 		}
 		mine[r] = part
 	}
+	if err := readKeys(ctx, files); err != nil {
+		return nil, nil, errors.Join(err, release())
+	}
 	all := heldFiles{}
 	maps.Copy(all, outer)
 	maps.Copy(all, mine)

@@ -29,7 +29,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
-	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -54,6 +53,8 @@ type TableVersion struct {
 	Hive  []hive.Column // the columns of partitions
 	views sync.Map      // viewOf → *parquet.View
 	reads deletes.Reader
+
+	keying sync.Mutex // of readKeys
 
 	mu        sync.Mutex
 	permitted bool   // the store reads the files with what a catalog grants
@@ -202,7 +203,8 @@ type TableRead struct {
 	Version     string `json:"version"`
 	Files       int    `json:"files,omitempty"`          // 0: a list of inputs says which
 	Excluded    int64  `json:"files_excluded,omitempty"` // by the condition
-	RowsDeleted int64  `json:"rows_deleted,omitempty"`   // in the files
+	RowsDeleted int64  `json:"rows_deleted,omitempty"`   // in the files, by lists
+	KeysDeleted int64  `json:"keys_deleted,omitempty"`   // in the table's delete files
 }
 
 // TablesOf returns the tables that files are of.
@@ -227,7 +229,15 @@ func TablesOf(files []*File) (all []TableRead) {
 }
 
 // Read returns what is known of the table before its files are.
-func (t *TableVersion) Read() TableRead { return TableRead{Location: t.Location, Version: t.Version} }
+func (t *TableVersion) Read() TableRead {
+	r := TableRead{Location: t.Location, Version: t.Version}
+	for _, k := range t.Keys {
+		for _, f := range k.Files {
+			r.KeysDeleted += f.Rows
+		}
+	}
+	return r
+}
 
 // Entries returns objects that are in no table.
 func Entries(list []storage.Object) []Entry {
@@ -277,12 +287,23 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 	if f.of == nil || f.of.Deleted == nil {
 		return nil
 	}
+	d := f.of.Deleted
+	f.starts = []int64{0}
+	for g := range f.NumGroups() {
+		f.starts = append(f.starts, f.starts[g]+f.GroupRows(g))
+	}
+	if len(d.Keys) > 0 {
+		f.keys = &deletedKeys{store: opts.Store, room: opts.room}
+	}
 	p := f.Parquet().File()
-	if err := p.Keep(f.of.Deleted.Size); err != nil {
+	if err := p.Keep(d.Size); err != nil {
 		return err
 	}
-	if f.deleted, err = f.of.Table.reads.Rows(ctx, opts.Store, p.Room(), f.of.Deleted); err != nil {
+	if f.deleted, err = f.of.Table.reads.Rows(ctx, opts.Store, p.Room(), d); err != nil {
 		return fmt.Errorf("%s: %w", f.name, f.of.gone(err))
+	}
+	if f.deleted == nil {
+		return nil
 	}
 	if err := p.Keep(f.deleted.Bytes()); err != nil {
 		return err
@@ -290,33 +311,23 @@ func (f *File) readDeleted(ctx context.Context, opts *Opening) (err error) {
 	if rows := f.Rows(); f.deleted.End() > rows {
 		return faults.Wanted(faults.Corrupt(fault.At{File: f.name}, "rows that are deleted"), fmt.Sprintf("some of %d", rows), fmt.Sprintf("row %d", f.deleted.End()))
 	}
-	f.starts = []int64{0}
 	for g := range f.NumGroups() {
-		f.starts = append(f.starts, f.starts[g]+f.GroupRows(g))
 		f.live = append(f.live, f.LiveIn(g, 0, f.GroupRows(g)))
 	}
 	return nil
 }
 
-// Deleted returns what the table says of rows of the file that are deleted, with their number; nil:
+// Deleted returns what the table says of rows of the file that are deleted, with the number of those in lists; nil:
 // nothing.
 func (f *File) Deleted() *lake.Deleted {
-	if f.deleted == nil {
+	if f.of == nil || f.of.Deleted == nil {
 		return nil
 	}
 	d := *f.of.Deleted
-	d.Count = f.deleted.Count()
-	return &d
-}
-
-// Live returns the rows of a row group that are not deleted. all: none is deleted.
-func (f *File) Live(group int) (live rows.Set, all bool) {
-	if f.deleted == nil {
-		return nil, true
+	if f.deleted != nil {
+		d.Count = f.deleted.Count()
 	}
-	lo, hi := f.starts[group], f.starts[group+1]
-	live = f.deleted.Without(lo, hi)
-	return live, live.All(hi - lo)
+	return &d
 }
 
 // ofTables returns the columns of partitions of listed tables.
@@ -370,7 +381,7 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 		for i := range deleted.In {
 			deleted.In[i].Place = path.Base(deleted.In[i].Place)
 		}
-		deleted.Of = path.Base(deleted.Of)
+		deleted.Of, deleted.Keys = path.Base(deleted.Of), nil // sets that have one number in all versions have none
 	}
 	h := xxh3.New()
 	_, _ = h.Write(content)

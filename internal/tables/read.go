@@ -155,10 +155,10 @@ type rowWorker struct {
 	file   *source.File // to which the rest belongs
 	source *tableSource
 	enc    *keys.Encoder
-	leaf   *keyscan.Leaf     // the key is one leaf whose values need no conversion; else nil
-	keys   *keyscan.Finder   // nil: all rows pass, or the file is not Parquet
-	where  *rowfilter.Filter // nil: keys, or the file has no condition or is not Parquet
-	ids    *keys.Encoder     // of records with the key's columns; nil before the first one
+	leaf   *arrowparquet.LeafKeys // the key is one leaf whose values need no conversion; else nil
+	keys   *keyscan.Finder        // nil: all rows pass, or the file is not Parquet
+	where  *rowfilter.Filter      // nil: keys, or the file has no condition or is not Parquet
+	ids    *keys.Encoder          // of records with the key's columns; nil before the first one
 }
 
 func (r *rowReading) newWorker() (tasks.Work[*Batch], error) {
@@ -192,7 +192,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 	w.source, w.leaf, w.keys, w.where, w.ids = w.table.Sources[f], nil, nil, nil, nil
 	if p := f.Parquet(); p != nil {
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
-			if l := keyscan.NewLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.Int > 0 || l.Strings {
+			if l := leaf.Keys(w.columns[0].Cast, w.options.Options); l.Int > 0 || l.Strings {
 				w.leaf = l
 			}
 		}

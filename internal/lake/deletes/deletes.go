@@ -1,9 +1,16 @@
 // Package deletes reads which rows of a table's file are deleted.
 //
-//	lake.Deleted ── a vector of the file, or lists of positions in several files ──► a bitmap
+//	lake.Deleted ─┬─ a vector of the file, or lists of positions in several files ──► a bitmap
+//	              └─ sets of delete files with keys ──► Keys ── Checker of a file ──► rows that are left
 //
 // A vector is a Roaring bitmap, with the same frame in Delta's files and in Iceberg's. Lists are
 // Parquet files; each is read once, however many files it names.
+//
+// Deleting by keys (equality deletes) is an anti join: a row is deleted if its key was deleted later
+// than its file was written. [Keys] is a hash table of all keys of a set, each with its newest sequence
+// number, behind a Bloom filter. A [Checker] reads the key's columns of a file, only pages that may have
+// a deleted key, and looks them up. If memory does not hold a set, shares of it are read one after the
+// other.
 package deletes
 
 import (
@@ -27,12 +34,16 @@ const magic = 1681511377
 // use, from many goroutines at once.
 type Reader struct {
 	lists sync.Map // by place, of *list
+	sets  sync.Map // by position in lake.Table.Keys, of *keySet
 }
 
 // Rows reads the rows that d refers to. Lists that are kept are charged to the room.
 func (r *Reader) Rows(ctx context.Context, src storage.Source, room *parquet.PageBudget, d *lake.Deleted) (*roaring.Bitmap, error) {
-	if d.In == nil {
+	switch {
+	case d.In == nil && d.Place+string(d.Inline) != "":
 		return vector(ctx, src, d)
+	case d.In == nil:
+		return nil, nil
 	}
 	var found []*roaring.Bitmap
 	for i := range d.In {

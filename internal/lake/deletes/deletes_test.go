@@ -32,14 +32,14 @@ type position struct {
 }
 
 // put stores a list of positions and returns what refers to it.
-func put(t *testing.T, s *teststore.Memory, name string, list ...position) lake.Positions {
+func put(t *testing.T, s *teststore.Memory, name string, list ...position) lake.DeleteFile {
 	t.Helper()
 	var b bytes.Buffer
 	if err := parquet.Write(&b, list, parquet.MaxRowsPerRowGroup(int64(7+len(list)/10))); err != nil {
 		t.Fatal(err)
 	}
 	s.Put(name, b.Bytes())
-	return lake.Positions{Place: name, Size: int64(b.Len()), Rows: int64(len(list))}
+	return lake.DeleteFile{Place: name, Size: int64(b.Len()), Rows: int64(len(list))}
 }
 
 // values returns the values of a bitmap.
@@ -73,7 +73,7 @@ func TestLists(t *testing.T) {
 		first = append(first, position{"a", 40 - i}, position{"b", i << 32})
 		second = append(second, position{"a", 40 - i}, position{"c", 5})
 	}
-	in := []lake.Positions{put(t, s, "1", first...), put(t, s, "2", second...), put(t, s, "3", position{"a", 0})}
+	in := []lake.DeleteFile{put(t, s, "1", first...), put(t, s, "2", second...), put(t, s, "3", position{"a", 0})}
 	c := &counting{Source: s}
 	r := new(deletes.Reader)
 	var wg sync.WaitGroup
@@ -102,7 +102,7 @@ func TestLimit(t *testing.T) {
 		s := teststore.NewMemory()
 		p := put(t, s, "p", position{"a", 1}, position{"a", v})
 		inline := append([]byte("\xd1\xd3\x39\x64"), laketest.Roaring([]int64{1, max(v, 2)})...)
-		for _, d := range []lake.Deleted{{Of: "a", In: []lake.Positions{p}}, {Inline: inline, Count: 2}} {
+		for _, d := range []lake.Deleted{{Of: "a", In: []lake.DeleteFile{p}}, {Inline: inline, Count: 2}} {
 			if d.Inline != nil && v < 0 {
 				continue // vectors have no sign
 			}
@@ -124,7 +124,7 @@ func TestListAgain(t *testing.T) {
 	p := put(t, s, "p", list...)
 	b, _ := s.Get("p")
 	r, room := new(deletes.Reader), pg.NewPageBudget(1<<30)
-	d := &lake.Deleted{Of: "a", In: []lake.Positions{p}}
+	d := &lake.Deleted{Of: "a", In: []lake.DeleteFile{p}}
 	damaged := bytes.Clone(b)
 	damaged[len(b)-1] ^= 1
 	s.Put("p", damaged)
@@ -149,7 +149,7 @@ func TestListMemory(t *testing.T) {
 	c := &counting{Source: s}
 	for rows, want := range map[int64]error{1 << 30: fault.ErrMemory, 1 << 50: fault.ErrCorrupt, -1: fault.ErrCorrupt, math.MaxInt64: fault.ErrCorrupt} {
 		p.Rows = rows
-		if _, err := new(deletes.Reader).Rows(t.Context(), c, pg.NewPageBudget(1<<30), &lake.Deleted{Of: "a", In: []lake.Positions{p}}); !errors.Is(err, want) {
+		if _, err := new(deletes.Reader).Rows(t.Context(), c, pg.NewPageBudget(1<<30), &lake.Deleted{Of: "a", In: []lake.DeleteFile{p}}); !errors.Is(err, want) {
 			t.Errorf("%d: %v", rows, err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestListMemory(t *testing.T) {
 	p = put(t, s, "p", list...)
 	room := pg.NewPageBudget(64 << 20)
 	for range 150 {
-		if _, err := new(deletes.Reader).Rows(t.Context(), s, room, &lake.Deleted{Of: "a", In: []lake.Positions{p}}); err != nil {
+		if _, err := new(deletes.Reader).Rows(t.Context(), s, room, &lake.Deleted{Of: "a", In: []lake.DeleteFile{p}}); err != nil {
 			t.Fatal(err)
 		}
 	}

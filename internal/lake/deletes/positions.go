@@ -29,7 +29,7 @@ type list struct {
 const positionBytes = 16
 
 // read returns what the list says.
-func (l *list) read(ctx context.Context, src storage.Source, room *parquet.PageBudget, p *lake.Positions) (map[string]*roaring.Bitmap, error) {
+func (l *list) read(ctx context.Context, src storage.Source, room *parquet.PageBudget, p *lake.DeleteFile) (map[string]*roaring.Bitmap, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of != nil {
@@ -58,48 +58,55 @@ func (l *list) read(ctx context.Context, src storage.Source, room *parquet.PageB
 }
 
 // positions reads a list: data files, and positions in each.
-func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget, p *lake.Positions) (of map[string][]int64, err error) {
-	at := fault.At{File: p.Place}
-	r, err := src.Open(ctx, storage.Object{Name: p.Place})
+func positions(ctx context.Context, src storage.Source, room *parquet.PageBudget, p *lake.DeleteFile) (map[string][]int64, error) {
+	at, of := fault.At{File: p.Place}, map[string][]int64{}
+	return of, readFile(ctx, src, room, p, nil, func(f *arrowparquet.Parquet) error {
+		var columns []int
+		for _, name := range []string{"file_path", "pos"} {
+			i := f.Schema().FieldIndices(name)
+			if len(i) != 1 {
+				return faults.Corrupt(at, "a file of positions of deleted rows without the column %s", name)
+			}
+			columns = append(columns, i[0])
+		}
+		for g := range f.NumGroups() {
+			for rec, err := range f.Read(ctx, g, columns) {
+				if err == nil {
+					err = collect(of, rec, at)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// readFile opens a delete file, which must have the size and rows that the table says, for a function.
+func readFile(ctx context.Context, src storage.Source, room *parquet.PageBudget, d *lake.DeleteFile, view func(*parquet.File) (*parquet.View, error), read func(*arrowparquet.Parquet) error) (err error) {
+	at := fault.At{File: d.Place}
+	r, err := src.Open(ctx, storage.Object{Name: d.Place})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer faults.Join(&err, r.Close)
-	if size := r.Object().Size; size != p.Size {
-		return nil, faults.Mismatch(at, "bytes of a delete file of the table", p.Size, size)
+	if size := r.Object().Size; size != d.Size {
+		return faults.Mismatch(at, "bytes of a delete file of the table", d.Size, size)
 	}
-	f, err := arrowparquet.OpenParquet(r, p.Size, p.Place, arrowparquet.ParquetOptions{Room: room})
+	f, err := arrowparquet.OpenParquet(r, d.Size, d.Place, arrowparquet.ParquetOptions{Room: room, View: view})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer faults.Join(&err, f.Close)
-	var columns []int
-	for _, name := range []string{"file_path", "pos"} {
-		i := f.Schema().FieldIndices(name)
-		if len(i) != 1 {
-			return nil, faults.Corrupt(at, "a file of positions of deleted rows without the column %s", name)
-		}
-		columns = append(columns, i[0])
-	}
 	rows := int64(0)
 	for g := range f.NumGroups() {
 		rows += f.GroupRows(g)
 	}
-	if rows != p.Rows {
-		return nil, faults.Wanted(faults.Corrupt(at, "positions of deleted rows"), p.Rows, rows)
+	if rows != d.Rows {
+		return faults.Wanted(faults.Corrupt(at, "rows of a delete file"), d.Rows, rows)
 	}
-	of = map[string][]int64{}
-	for g := range f.NumGroups() {
-		for rec, err := range f.Read(ctx, g, columns) {
-			if err == nil {
-				err = collect(of, rec, at)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return of, nil
+	return read(f)
 }
 
 // collect adds the positions of a record. Rows of one data file follow each other.

@@ -42,6 +42,7 @@ type entry struct {
 	of      string // the data file whose rows are deleted, if that is said
 	offset  int64  // of a vector; -1: not said
 	length  int64
+	keys    []int32              // of deleted keys: ids of columns, ascending
 	ranges  map[int32]valueRange // by the ids of columns
 }
 
@@ -213,11 +214,11 @@ func (t *Table) noted(all []lake.Bound, f *specField, b lake.Bound) []lake.Bound
 
 // read reads the entries of a manifest.
 func (t *Table) read(ctx context.Context, m *manifest, holds func([]lake.Bound) bool) (c contents, err error) {
-	ranges := t.ranges && !m.deletes
+	ranges := t.ranges || m.deletes
 	wanted := func(id int) bool {
 		switch id {
 		case 110, 121, 122, 125, 126, 127, 128, 129, 130:
-			return ranges || m.deletes && id != 110
+			return ranges
 		case 108, 109, 137, 132, 140:
 			return false
 		}
@@ -277,6 +278,13 @@ func (t *Table) entry(m *manifest, of *avro.Value) (*entry, error) {
 	}
 	if (e.content != 0) != m.deletes {
 		return nil, faults.Corrupt(fault.At{}, "a manifest, with a file of content %d that the list of manifests contradicts", e.content)
+	}
+	if ids := r.Value(135); known(ids) && e.content == 2 {
+		for i := range ids.List {
+			e.keys = append(e.keys, int32(ids.List[i].Int))
+		}
+		slices.Sort(e.keys)
+		e.keys = slices.Compact(e.keys)
 	}
 	partition := r.Value(102)
 	for i := range m.spec.Fields {

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
@@ -90,10 +88,12 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 			excluded, skipped = append(excluded, m), skipped+m.files
 		}
 	}
-	d := deletions{t: t, vectors: map[string]*entry{}, of: map[string][]*entry{}}
+	d := deletions{t: t, vectors: map[string]*entry{}, of: map[string][]*entry{}, in: map[string][]int{}}
 	if _, err := t.entries(ctx, deletes, nil, d.add); err != nil {
 		return 0, err
 	}
+	d.sort()
+	t.ranges = t.ranges || len(d.sets) > 0
 	seen := map[string]bool{}
 	file := func(e *entry) error {
 		if seen[e.path] {
@@ -187,105 +187,4 @@ func (t *Table) partitionBounds(e *entry, all []lake.Bound) []lake.Bound {
 		all = t.noted(all, f, b)
 	}
 	return all
-}
-
-// deletions are the delete files of a snapshot.
-type deletions struct {
-	t       *Table
-	vectors map[string]*entry   // by the path of their data file
-	of      map[string][]*entry // files of positions and of keys, by partition, and by data file if they have but one
-	anyone  []*entry            // files of keys of all partitions
-}
-
-// pathID is the id of the column of files of positions that names data files.
-const pathID = 2147483546
-
-// add notes an entry of a manifest of deletes.
-func (d *deletions) add(e *entry) error {
-	at := fault.At{File: address.Redact(e.path)}
-	switch {
-	case e.content == 2 && !slices.ContainsFunc(e.spec.Fields, func(f specField) bool { return f.Transform != "void" }):
-		d.anyone = append(d.anyone, e)
-	case e.content == 2:
-		key := e.partition()
-		d.of[key] = append(d.of[key], e)
-	case e.content != 1:
-		return faults.Unsupported(at, "a delete file of content %d", e.content)
-	case e.format == "PARQUET":
-		key := e.partition()
-		if least, most := e.names(); least == most && strings.HasSuffix(least, ".parquet") { // else it may be cut
-			key += least
-		}
-		d.of[key] = append(d.of[key], e)
-	case e.format != "PUFFIN":
-		return faults.Unsupported(at, "a delete file of format %s", strconv.Quote(e.format)).WithHint("compact the table's delete files")
-	case e.of == "": // without it, rows would come back
-		return faults.Corrupt(at, "a deletion vector that names no data file")
-	case d.vectors[e.of] != nil:
-		return faults.Corrupt(at, "a second deletion vector of %s", strconv.Quote(address.Redact(e.of)))
-	case e.offset < 0 || e.length < 12 || e.length > largest: // with length, magic and checksum
-		return faults.Corrupt(at, "a deletion vector of %d bytes at %d", e.length, e.offset)
-	default:
-		d.vectors[e.of] = e
-	}
-	return nil
-}
-
-// partition identifies the partition of a file.
-func (e *entry) partition() string {
-	var b strings.Builder
-	fmt.Fprint(&b, e.spec.ID)
-	for i := range e.values {
-		b.WriteString(" " + e.values[i].key())
-	}
-	b.WriteString(" of ")
-	return b.String()
-}
-
-// find returns what says which rows of a data file are deleted. A vector replaces files of positions.
-// All are of the file's partition, and not older than it; files of keys are younger.
-func (d *deletions) find(e *entry) (*lake.Deleted, error) {
-	key := e.partition()
-	of := slices.Concat(d.anyone, d.of[key], d.of[key+e.path])
-	for _, k := range of {
-		if k.content == 2 && k.seq > e.seq {
-			return nil, faults.Unsupported(fault.At{}, "rows that are deleted by the values of columns (equality deletes, as in %s)", strconv.Quote(address.Redact(k.path))).
-				WithHint("compact the table, as with Spark: CALL catalog.system.rewrite_data_files(table => 'db.name', options => map('delete-file-threshold', '1'))")
-		}
-	}
-	if v := d.vectors[e.path]; v != nil {
-		if v.seq < e.seq {
-			return nil, faults.Corrupt(fault.At{File: address.Redact(v.path)}, "a deletion vector that is older than its data file")
-		}
-		place, err := d.t.place(v.path)
-		return &lake.Deleted{Place: place, Offset: v.offset, Size: v.length - 8, Count: v.rows}, err
-	}
-	var in []lake.Positions
-	for _, p := range of {
-		least, most := p.names()
-		if p.content != 1 || p.seq < e.seq || most != "" && (e.path < least || e.path > most && !strings.HasPrefix(e.path, most)) {
-			continue // some writers cut the greatest name, and leave it less than what it stands for
-		}
-		place, err := d.t.place(p.path)
-		if err != nil {
-			return nil, err
-		}
-		in = append(in, lake.Positions{Place: place, Size: p.size, Rows: p.rows})
-	}
-	if in == nil {
-		return nil, nil
-	}
-	slices.SortFunc(in, func(a, b lake.Positions) int { return cmp.Compare(a.Place, b.Place) })
-	return &lake.Deleted{Of: e.path, In: in}, nil
-}
-
-// names returns the bounds of the data files of which a file of positions has some; empty: they are not known.
-func (e *entry) names() (least, most string) {
-	if e.of != "" {
-		return e.of, e.of
-	}
-	if r := e.ranges[pathID]; r.least != nil && r.most != nil {
-		return string(r.least), string(r.most)
-	}
-	return "", ""
 }

@@ -35,6 +35,9 @@ func (c *Session) SayTables(tables []source.TableRead) {
 		if t.RowsDeleted > 0 {
 			text += ", without " + words.Things(t.RowsDeleted, "deleted row")
 		}
+		if t.KeysDeleted > 0 {
+			text += ", without rows of " + words.Things(t.KeysDeleted, "deleted key")
+		}
 		if t.Excluded > 0 {
 			text += fmt.Sprintf("; the condition leaves out %s", words.Things(t.Excluded, "other"))
 		}

@@ -1,20 +1,19 @@
-package keyscan
+package arrowparquet
 
 import (
+	"fmt"
+
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// Leaf makes keys from the values of a leaf that is the whole key.
-type Leaf struct {
-	file    *source.File
-	Values  arrowparquet.LeafValues
+// LeafKeys makes keys from the values of a leaf that is the whole key.
+type LeafKeys struct {
+	Values  LeafValues
 	schema  *arrow.Schema // of a record with only the leaf, as column "key"
 	column  keys.Column   // the column in that schema
 	options keys.Options
@@ -24,17 +23,18 @@ type Leaf struct {
 	Strings bool // byte arrays that are keys, with the rule
 }
 
-// keyName is the name of the column in a Leaf's schema.
+// keyName is the name of the column in a LeafKeys' schema.
 const keyName = "key"
 
-func NewLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, o keys.Options) *Leaf {
-	l := &Leaf{file: f, Values: leaf, options: o, column: keys.Column{Path: keys.Path{keyName}, Cast: cast}}
-	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
+// Keys returns what makes keys from the values.
+func (v LeafValues) Keys(cast arrow.DataType, o keys.Options) *LeafKeys {
+	l := &LeafKeys{Values: v, options: o, column: keys.Column{Path: keys.Path{keyName}, Cast: cast}}
+	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: v.Type()}}, nil)
 	if enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, o); err != nil || !enc.AsStored() {
-		return l // fill returns the error
+		return l // Fill returns the error
 	}
-	if leaf.Plain() {
-		switch leaf.Type().ID() {
+	if v.Plain() {
+		switch v.Type().ID() {
 		case arrow.INT32:
 			l.Int, l.Signed = 4, true
 		case arrow.UINT32:
@@ -45,24 +45,24 @@ func NewLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, 
 			l.Int = 8
 		}
 	}
-	switch leaf.Type().ID() {
+	switch v.Type().ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
-		l.Strings = f.Parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
+		l.Strings = v.p.f.Leaves[v.Index()].Type == format.ByteArray
 	}
 	return l
 }
 
 // Width is the number of bytes of a PLAIN value; 0 for byte arrays.
-func (l *Leaf) Width() int { return l.file.Parquet().File().Leaves[l.Values.Index()].Width() }
+func (l *LeafKeys) Width() int { return l.Values.p.f.Leaves[l.Values.Index()].Width() }
 
-// bits reports whether PLAIN values are single bits.
-func (l *Leaf) bits() bool {
-	return l.file.Parquet().File().Leaves[l.Values.Index()].Type == format.Boolean
+// Bits reports whether PLAIN values are single bits.
+func (l *LeafKeys) Bits() bool {
+	return l.Values.p.f.Leaves[l.Values.Index()].Type == format.Boolean
 }
 
-// fill calls f with the keys of a page without dictionary indices, in b. They are
+// Fill calls f with the keys of a page without dictionary indices, in b. They are
 // valid until f returns.
-func (l *Leaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) error {
+func (l *LeafKeys) Fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) error {
 	switch {
 	case l.Int > 0:
 		b.SetInts(p.Plain, p.NonNull, l.Int, l.Signed)
@@ -74,7 +74,7 @@ func (l *Leaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) e
 	if l.enc == nil {
 		enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, l.options)
 		if err != nil {
-			return l.file.Failed(err)
+			return fmt.Errorf("%s: %w", l.Values.p.f.Name, err)
 		}
 		l.enc = enc
 	}
@@ -86,7 +86,7 @@ func (l *Leaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) e
 	rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
 	defer rec.Release()
 	if err := l.enc.Encode(rec, b); err != nil {
-		return l.file.Failed(err)
+		return fmt.Errorf("%s: %w", l.Values.p.f.Name, err)
 	}
 	return f(b)
 }
