@@ -37,13 +37,16 @@ type history struct {
 	made   int              // files
 	column int              // id of the next column
 	old    map[int64]map[string]string
+	keyed  map[int]bool            // ids of columns of keys
+	dead   map[string]map[int]bool // rows of files that are deleted by their keys
+	spec   map[string]string       // of files: what divides the table
 }
 
 const idColumn, partColumn = 1, 2
 
 func newHistory(t *testing.T, seed uint64) *history {
 	s := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "p", Type: arrow.PrimitiveTypes.Int32}, {Name: "n", Type: arrow.PrimitiveTypes.Int32}, {Name: "x", Type: arrow.PrimitiveTypes.Float32}, {Name: "s", Type: arrow.BinaryTypes.String}}, nil)
-	h := &history{Rand: rand.New(rand.NewPCG(seed, 77)), t: t, rows: map[string][]row{}, column: 6, old: map[int64]map[string]string{}}
+	h := &history{Rand: rand.New(rand.NewPCG(seed, 77)), t: t, rows: map[string][]row{}, column: 6, old: map[int64]map[string]string{}, keyed: map[int]bool{}, dead: map[string]map[int]bool{}, spec: map[string]string{}}
 	by := [][]string{nil, {"p"}, {"p", "bucket[4](id)"}, {"truncate[2](p)"}}[h.IntN(4)]
 	h.d = laketest.NewIceberg(t, 2, s, by...)
 	return h
@@ -63,13 +66,39 @@ func (h *history) write(part any, rows []row) *laketest.IcebergFile {
 	for _, c := range h.d.Columns {
 		if c.ID != partColumn || !without {
 			columns = append(columns, c)
-			md := arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{strconv.Itoa(c.ID)})
-			fields = append(fields, arrow.Field{Name: c.Name, Type: of(c.Type), Nullable: true, Metadata: md})
+			fields = append(fields, field(c))
 		}
 	}
 	h.Shuffle(len(columns), func(i, j int) {
 		columns[i], columns[j], fields[i], fields[j] = columns[j], columns[i], fields[j], fields[i]
 	})
+	content := h.parquet(columns, fields, rows)
+	h.made++
+	name := fmt.Sprintf("data/%d %%.parquet", h.made)
+	h.rows[name], h.dead[name], h.spec[name] = rows, map[int]bool{}, fmt.Sprint(h.d.By)
+	return h.d.Add(name, content, nil, h.values(part)...).(*laketest.IcebergFile)
+}
+
+// values returns those of the table's By for rows of a partition.
+func (h *history) values(part any) []any {
+	var values []any
+	for _, f := range h.d.By {
+		switch v, _ := part.(int); {
+		case f.Transform == "bucket[4]":
+			values = append(values, 3)
+		case part == nil:
+			values = append(values, nil)
+		case f.Transform == "identity":
+			values = append(values, v)
+		default:
+			values = append(values, v-(v%2+2)%2)
+		}
+	}
+	return values
+}
+
+// parquet returns a file of rows.
+func (h *history) parquet(columns []laketest.Column, fields []arrow.Field, rows []row) string {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	defer b.Release()
 	for _, r := range rows {
@@ -91,23 +120,77 @@ func (h *history) write(part any, rows []row) *laketest.IcebergFile {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	var values []any
-	for _, f := range h.d.By {
-		switch v, _ := part.(int); {
-		case f.Transform == "bucket[4]":
-			values = append(values, 3)
-		case part == nil:
-			values = append(values, nil)
-		case f.Transform == "identity":
-			values = append(values, v)
-		default:
-			values = append(values, v-(v%2+2)%2)
+	return out.String()
+}
+
+// field returns a column as files have it.
+func field(c laketest.Column) arrow.Field {
+	md := arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{strconv.Itoa(c.ID)})
+	return arrow.Field{Name: c.Name, Type: of(c.Type), Nullable: true, Metadata: md}
+}
+
+// deleteKeys deletes rows by the values of some columns: of rows that are there, and of others. Rows that the same
+// commit adds stay.
+func (h *history) deleteKeys() any {
+	var columns []laketest.Column
+	var fields []arrow.Field
+	k := &laketest.IcebergKeys{Name: fmt.Sprintf("keys %d.parquet", h.made), Spec: -1}
+	h.made++
+	for _, i := range h.Perm(len(h.d.Columns))[:1+h.IntN(3)] {
+		if c := h.d.Columns[i]; c.Type != "float" && c.Type != "double" {
+			columns, fields = append(columns, c), append(fields, field(c))
+			k.IDs, h.keyed[c.ID] = append(k.IDs, c.ID), true
 		}
 	}
-	h.made++
-	name := fmt.Sprintf("data/%d %%.parquet", h.made)
-	h.rows[name] = rows
-	return h.d.Add(name, out.String(), nil, values...).(*laketest.IcebergFile)
+	key := func(r row) (key string) {
+		for _, id := range k.IDs {
+			key += fmt.Sprint(r[id], ",")
+		}
+		return key
+	}
+	var part any
+	spec := fmt.Sprint(h.d.By)
+	if len(h.d.By) > 0 {
+		part = h.part()
+		if k.Values = h.values(part); len(h.files) > 0 {
+			f := h.files[h.IntN(len(h.files))]
+			if h.spec[f.Name] == spec {
+				k.Values = f.Values
+			}
+		}
+	}
+	var rows []row
+	gone := map[string]bool{}
+	for _, f := range h.files {
+		for _, r := range h.rows[f.Name] {
+			if h.IntN(25) == 0 {
+				rows, gone[key(r)] = append(rows, r), true
+			}
+		}
+	}
+	for _, r := range h.draw(part)[:1] {
+		rows, gone[key(r)] = append(rows, r), true
+	}
+	if len(columns) == 0 {
+		return nil
+	}
+	if h.IntN(2) == 0 { // an extra column
+		columns, fields = append(columns, laketest.Column{ID: 99, Name: "extra"}), append(fields, arrow.Field{Name: "extra", Type: arrow.BinaryTypes.String, Nullable: true})
+	}
+	content := h.parquet(columns, fields, rows)
+	h.d.Put(k.Name, content)
+	k.Size, k.Rows = len(content), int64(len(rows))
+	for _, f := range h.files {
+		if len(h.d.By) > 0 && (h.spec[f.Name] != spec || fmt.Sprint(f.Values) != fmt.Sprint(k.Values)) {
+			continue
+		}
+		for i, r := range h.rows[f.Name] {
+			if gone[key(r)] {
+				h.dead[f.Name][i] = true
+			}
+		}
+	}
+	return k
 }
 
 // draw returns new rows of a partition.
@@ -141,7 +224,7 @@ func (h *history) part() any {
 // step changes the table once.
 func (h *history) step() {
 	var actions []any
-	switch h.IntN(10) {
+	switch h.IntN(11) {
 	case 0, 1, 2:
 		for range 1 + h.IntN(3) {
 			part := h.part()
@@ -173,6 +256,14 @@ func (h *history) step() {
 	case 8:
 		h.evolve()
 	case 9:
+		if k := h.deleteKeys(); k != nil {
+			actions = append(actions, k)
+		}
+		if h.IntN(2) == 0 {
+			part := h.part()
+			actions = append(actions, h.write(part, h.draw(part)))
+		}
+	case 10:
 		switch h.d.Keep = h.d.Format == 2 && h.IntN(2) == 0; {
 		case h.IntN(4) == 0:
 			h.d.Format, h.d.Keep = 3, false
@@ -206,6 +297,7 @@ func (h *history) evolve() {
 	case i == len(c):
 		c = append(c, laketest.Column{ID: h.column, Name: fmt.Sprint("new", h.column), Type: []any{"int", "string", "float"}[h.IntN(3)]})
 		h.column++
+	case h.keyed[c[i].ID]: // tables that lack a column of keys are refused
 	case h.IntN(3) == 0 && len(c) > 3:
 		c = slices.Delete(c, i, i+1)
 	case h.IntN(2) == 0 && c[i].Type == "int":
@@ -220,7 +312,7 @@ func (h *history) evolve() {
 
 func (h *history) live(f *laketest.IcebergFile) (rows []row) {
 	for i, r := range h.rows[f.Name] {
-		if !slices.Contains(f.Deleted, int64(i)) {
+		if !slices.Contains(f.Deleted, int64(i)) && !h.dead[f.Name][i] {
 			rows = append(rows, r)
 		}
 	}

@@ -18,6 +18,9 @@ func Read(ctx context.Context, pieces []source.Piece, of Columns, threads int, e
 		return err
 	}
 	defer faults.Join(&err, release)
+	if err := source.FindDeleted(ctx, pieces); err != nil {
+		return err
+	}
 	columns := func(f *source.File) ([]int, error) {
 		e, err := of.NewEncoder(f.Name(), f.Schema())
 		if err != nil {
@@ -152,10 +155,13 @@ func (s *Selection) Dropped(row int64) bool { return s.bits[row/64]>>(row%64)&1 
 // Rows appends the rows lo to hi, exclusive, of a row group that are not dropped. See
 // keyscan.Options.Rows.
 func (s *Selection) Rows(f *source.File, group int, lo, hi int64, dst []uint32) []uint32 {
-	at := s.starts[source.Piece{File: f, Lo: group, Hi: group + 1}] + f.LiveIn(group, 0, lo)
+	at := s.starts[source.Piece{File: f, Lo: group, Hi: group + 1}]
 	live, all := f.Live(group)
 	if all {
 		live = rows.Range(0, hi)
+	}
+	for _, r := range live.And(rows.Range(0, lo)) {
+		at += r[1] - r[0]
 	}
 	dst = slices.Grow(dst, int(hi-lo))
 	for _, r := range live.And(rows.Range(lo, hi)) {

@@ -24,6 +24,12 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 		return err
 	}
 	w.at, w.Possible, w.certain, w.open = -1, nil, nil, nil
+	if w.keys == nil {
+		var err error
+		if w.keys, err = w.file.Keyed(w.buf); err != nil {
+			return err
+		}
+	}
 	total := w.file.GroupRows(group)
 	possible := w.Group(group)
 	switch {
@@ -49,11 +55,6 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 
 // lookForKeys makes rows that may have a deleted key undecided.
 func (w *Filter) lookForKeys(ctx context.Context, group int) (err error) {
-	if w.keys == nil && len(w.Possible) > 0 {
-		if w.keys, err = w.file.Keyed(w.buf); err != nil {
-			return err
-		}
-	}
 	for _, k := range w.keys {
 		may, err := k.May(ctx, group)
 		if err != nil {

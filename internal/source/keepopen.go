@@ -104,7 +104,7 @@ func KeepOpen(ctx context.Context, files ...*File) (held context.Context, releas
 		}
 		mine[r] = part
 	}
-	if err := readKeys(ctx, files); err != nil {
+	if err := readKeys(ctx, files, false); err != nil {
 		return nil, nil, errors.Join(err, release())
 	}
 	all := heldFiles{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,15 +17,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// deletedKeys says which rows of a file of a table are deleted by their keys: sets of keys that are in memory say it
-// while rows are read. Before the first reader, they are read; rows of sets that do not fit are found then.
+// deletedKeys says which rows of a file of a table are deleted by their keys. The first reader finds it out.
 type deletedKeys struct {
 	store storage.Source
 	room  *parquet.PageBudget
+	found atomic.Pointer[foundKeys] // nil: not yet
+}
 
-	ready bool // TableVersion.keying guards its changes
-	sets  []*deletes.Keys
-	rows  *roaring.Bitmap // nil: none
+// foundKeys are keys of deleted rows that are in memory, so that rows are looked up when they are read; and the rows that
+// others have deleted.
+type foundKeys struct {
+	sets []*deletes.Keys
+	rows *roaring.Bitmap // nil: none
 }
 
 // Keyed returns checkers of the keys that say which rows of a Parquet file are deleted. A reader of the file must be
@@ -33,10 +37,11 @@ func (f *File) Keyed(buf *parquet.Buffers) (all []*deletes.Checker, err error) {
 	if f.keys == nil {
 		return nil, nil
 	}
-	if !f.keys.ready {
-		return nil, f.Failed(errors.New("internal error: a file that is read without the keys of its deleted rows"))
+	found := f.keys.found.Load()
+	if found == nil {
+		return nil, f.Failed(errors.New("internal error: the keys of deleted rows have not been read"))
 	}
-	for _, k := range f.keys.sets {
+	for _, k := range found.sets {
 		c, err := k.Checker(f.Parquet(), f.of.Deleted.Seq, buf)
 		if err != nil {
 			return nil, f.Failed(err)
@@ -46,7 +51,8 @@ func (f *File) Keyed(buf *parquet.Buffers) (all []*deletes.Checker, err error) {
 	return all, nil
 }
 
-// Live returns the rows of a row group that are not deleted, except by keys that Keyed has. all: none is deleted.
+// Live returns the rows of a row group that are not deleted, except by keys of Keyed, which is called before. all: none
+// is deleted.
 func (f *File) Live(group int) (live rows.Set, all bool) {
 	if f.starts == nil {
 		return nil, true
@@ -56,45 +62,52 @@ func (f *File) Live(group int) (live rows.Set, all bool) {
 	if f.deleted != nil {
 		live = f.deleted.Without(lo, hi)
 	}
-	if f.keys != nil && f.keys.rows != nil {
-		live = live.And(f.keys.rows.Without(lo, hi))
+	if f.keys != nil {
+		if found := f.keys.found.Load(); found != nil && found.rows != nil {
+			live = live.And(found.rows.Without(lo, hi))
+		}
 	}
 	return live, live.All(hi - lo)
 }
 
-// readKeys reads the keys that say which rows of files are deleted.
-func readKeys(ctx context.Context, files []*File) error {
+// readKeys reads the keys that say which rows of files are deleted. Rows that are deleted by sets that memory does not
+// hold are found now, and with now all others, too.
+func readKeys(ctx context.Context, files []*File, now bool) error {
 	of := map[*TableVersion][]*File{}
 	for _, f := range files {
-		if f.keys != nil {
+		if f.keys != nil && !slices.Contains(of[f.of.Table], f) {
 			of[f.of.Table] = append(of[f.of.Table], f)
 		}
 	}
 	for t, some := range of {
-		if err := t.readKeys(ctx, some); err != nil {
+		if err := t.readKeys(ctx, some, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// FindDeleted finds all rows of pieces that are deleted by their keys, so that Live leaves them out. Readers of their
+// files must be active.
+func FindDeleted(ctx context.Context, pieces []Piece) error {
+	var files []*File
+	for _, p := range pieces {
+		files = append(files, p.File)
+	}
+	return readKeys(ctx, files, true)
+}
+
 // readKeys is the part of one table.
-func (t *TableVersion) readKeys(ctx context.Context, files []*File) (err error) {
+func (t *TableVersion) readKeys(ctx context.Context, files []*File, now bool) error {
 	t.keying.Lock()
 	defer t.keying.Unlock()
-	var begun []*File
-	defer func() {
-		for _, f := range begun {
-			f.keys.ready = err == nil
-		}
-	}()
+	begun := map[*File]*foundKeys{}
 	large := map[int][]*File{} // by the position of sets that do not fit
 	for _, f := range files {
-		if f.keys.ready {
+		if was := f.keys.found.Load(); was != nil && (!now || was.sets == nil) {
 			continue
 		}
-		f.keys.ready, f.keys.sets, f.keys.rows = true, nil, nil
-		begun = append(begun, f)
+		begun[f] = new(foundKeys)
 		for _, set := range f.of.Deleted.Keys {
 			k, err := t.reads.Keys(ctx, f.keys.store, f.keys.room, t.Table, set)
 			switch {
@@ -103,21 +116,32 @@ func (t *TableVersion) readKeys(ctx context.Context, files []*File) (err error) 
 			case err != nil:
 				return fmt.Errorf("%s: %w", f.name, f.of.gone(err))
 			default:
-				f.keys.sets = append(f.keys.sets, k)
+				begun[f].sets = append(begun[f].sets, k)
 			}
 		}
 	}
 	for set, some := range large {
-		if err := t.readShares(ctx, set, some); err != nil {
+		if err := t.readShares(ctx, set, some, begun); err != nil {
 			return err
 		}
+	}
+	for f, found := range begun {
+		if now {
+			for _, k := range found.sets {
+				if err := findDeleted(ctx, k, map[*File]*foundKeys{f: found}, f); err != nil {
+					return err
+				}
+			}
+			found.sets = nil
+		}
+		f.keys.found.Store(found)
 	}
 	return nil
 }
 
-// readShares finds the rows of files that are deleted by a set of keys, which memory does not hold: for one share of
+// readShares finds the rows of files that are deleted by a set of keys, which memory does not hold: by one share of
 // these after the other.
-func (t *TableVersion) readShares(ctx context.Context, set int, files []*File) error {
+func (t *TableVersion) readShares(ctx context.Context, set int, files []*File, found map[*File]*foundKeys) error {
 	of := files[0]
 	for share := (deletes.Share{Number: 0, Of: 2}); share.Number < share.Of; share.Number++ {
 		k, err := deletes.ReadKeys(ctx, of.keys.store, of.keys.room, t.Table, set, share)
@@ -128,10 +152,10 @@ func (t *TableVersion) readShares(ctx context.Context, set int, files []*File) e
 		if err != nil {
 			return fmt.Errorf("%s: %w", of.name, of.of.gone(err))
 		}
-		if err := findDeleted(ctx, k, files); err != nil {
+		err = findDeleted(ctx, k, found, files...)
+		if k.Release(); err != nil {
 			return err
 		}
-		k.Release()
 	}
 	return nil
 }
@@ -141,8 +165,8 @@ const (
 	rowsAtOnce = 1 << 20
 )
 
-// findDeleted finds rows of files whose keys are deleted.
-func findDeleted(ctx context.Context, k *deletes.Keys, files []*File) error {
+// findDeleted finds rows of files that are deleted by keys.
+func findDeleted(ctx context.Context, k *deletes.Keys, found map[*File]*foundKeys, files ...*File) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for _, f := range files {
@@ -158,12 +182,12 @@ func findDeleted(ctx context.Context, k *deletes.Keys, files []*File) error {
 			if err != nil || len(dead) == 0 {
 				return f.Unless(err)
 			}
-			found := roaring.Of(dead)
-			if f.keys.rows != nil {
-				found = roaring.Union(f.keys.rows, found)
+			all := roaring.Of(dead)
+			if was := found[f].rows; was != nil {
+				all = roaring.Union(was, all)
 			}
-			f.keys.rows = found
-			return f.Parquet().File().Keep(found.Bytes())
+			found[f].rows = all
+			return f.Parquet().File().Keep(all.Bytes())
 		})
 	}
 	return work.Wait()
@@ -171,7 +195,6 @@ func findDeleted(ctx context.Context, k *deletes.Keys, files []*File) error {
 
 // dead returns the rows of the file whose keys are deleted.
 func (f *File) dead(ctx context.Context, c *deletes.Checker) (dead []int64, err error) {
-	first := int64(0)
 	for g := range f.NumGroups() {
 		may, err := c.May(ctx, g)
 		if err != nil {
@@ -188,11 +211,10 @@ func (f *File) dead(ctx context.Context, c *deletes.Checker) (dead []int64, err 
 				if len(live) > 0 && live[0] == row {
 					live = live[1:]
 				} else {
-					dead = append(dead, first+int64(row))
+					dead = append(dead, f.starts[g]+int64(row))
 				}
 			}
 		}
-		first += total
 	}
 	return dead, nil
 }

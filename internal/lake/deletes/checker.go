@@ -55,7 +55,7 @@ func (k *Keys) Checker(f *arrowparquet.Parquet, seq int64, buf *parquet.Buffers)
 	values := k.byNulls[0]
 	c.none = after == len(k.numbers) || values.newest == nil && len(k.byNulls) == 1
 	if len(k.byNulls) == 1 && !c.none {
-		c.pruner, err = prune.New(f.File(), f.Schema(), k.columns, keys.Options{Classes: enc.Classes()}, between{values.bounds})
+		c.pruner, err = prune.New(f.File(), f.Schema(), k.columns, keys.Options{Classes: enc.Classes()}, between{k.bounds})
 	}
 	return c, err
 }

@@ -102,6 +102,3 @@ func (c *coder) encode(rec arrow.Record, nulls uint64, b *keys.Batch) (err error
 	}
 	return enc.Encode(rec, b)
 }
-
-// classes returns the classes of the keys for which encode was called.
-func (c *coder) classes(nulls uint64) []keys.Class { return c.encoders[nulls].Classes() }

@@ -3,6 +3,7 @@ package deletes
 import (
 	"context"
 	"errors"
+	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -32,15 +33,17 @@ type Keys struct {
 	room    *parquet.PageBudget
 	held    atomic.Int64 // bytes
 
-	mu      sync.Mutex            // of byNulls, while files are read
+	expected uint64 // number of keys of which no column is NULL, if no two are equal
+
+	mu      sync.Mutex            // of the rest, while files are read
 	byNulls map[uint64]*sameNulls // bit i: column i is NULL
+	bounds  *keys.Bounds          // of keys without NULLs; nil: there are none
 }
 
 // sameNulls has keys of which the same columns are NULL, by the others. NULL equals NULL here.
 type sameNulls struct {
 	filter *bloom.Filter // nil: it lets all through
 	newest *newest
-	bounds *keys.Bounds
 	when   uint32 // if all columns are NULL: the number of the only key
 }
 
@@ -111,7 +114,8 @@ func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget,
 	}
 	slices.Sort(k.numbers)
 	k.numbers = slices.Compact(k.numbers)
-	if err = k.fill(ctx, src, table, uint64(rows)/share.Of+1); err != nil {
+	k.expected = uint64(rows)/share.Of + 1
+	if err = k.fill(ctx, src, table); err != nil {
 		k.Release()
 		return nil, err
 	}
@@ -119,9 +123,9 @@ func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget,
 }
 
 // fill reads the files of the set, several at once.
-func (k *Keys) fill(ctx context.Context, src storage.Source, table *lake.Table, rows uint64) error {
+func (k *Keys) fill(ctx context.Context, src storage.Source, table *lake.Table) error {
 	g := bloom.GeometryFor(filterFPR)
-	params := bloom.Params{Geometry: g, Hash: hash, Blocks: g.BlocksFor(rows, filterFPR)}
+	params := bloom.Params{Geometry: g, Hash: hash, Blocks: g.BlocksFor(k.expected, filterFPR)}
 	if err := k.charge(int64(params.Bytes())); err != nil {
 		return err
 	}
@@ -142,7 +146,7 @@ func (k *Keys) fill(ctx context.Context, src storage.Source, table *lake.Table, 
 			}
 			at, _ := slices.BinarySearch(k.numbers, f.Seq)
 			l := &keyFile{keys: k, when: uint32(at + 1), filter: shared.Adder(), coder: coder{columns: k.columns, nulls: true}}
-			defer l.filter.Flush()
+			defer l.end()
 			return readFile(ctx, src, k.room, f, func(p *parquet.File) (*parquet.View, error) {
 				v, err := table.View(p, nil)
 				if err == nil && slices.Contains(v.Leaves, -1) {
@@ -186,6 +190,7 @@ type keyFile struct {
 	when   uint32
 	filter *bloom.Adder
 	coder  coder
+	bounds *keys.Bounds
 
 	hashes, mine []uint64
 	parts        [numParts][]entry
@@ -205,8 +210,20 @@ func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) error {
 	return nil
 }
 
+// end adds what waits.
+func (l *keyFile) end() {
+	l.filter.Flush()
+	l.keys.mu.Lock()
+	defer l.keys.mu.Unlock()
+	if l.keys.bounds == nil {
+		l.keys.bounds = l.bounds
+	} else {
+		l.keys.bounds.Merge(l.bounds)
+	}
+}
+
 // add adds keys whose given columns are NULL.
-func (l *keyFile) add(nulls uint64, b *keys.Batch, some []uint32) error {
+func (l *keyFile) add(nulls uint64, b *keys.Batch, some []uint32) (err error) {
 	k := l.keys
 	s := k.with(nulls)
 	if b == nil {
@@ -218,10 +235,21 @@ func (l *keyFile) add(nulls uint64, b *keys.Batch, some []uint32) error {
 	_, ints := b.Ints()
 	k.mu.Lock()
 	if s.newest == nil {
-		s.newest, s.bounds = newNewest(ints, k.charge), keys.NewBounds(l.coder.classes(nulls))
+		s.newest = newNewest(ints, k.charge)
+		if nulls == 0 {
+			err = s.newest.expect(k.expected, k.room.Part(2*keyShare, math.MaxInt64))
+		}
 	}
-	s.bounds.Add(b)
 	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if nulls == 0 {
+		if l.bounds == nil {
+			l.bounds = keys.NewBounds(l.coder.encoders[0].Classes())
+		}
+		l.bounds.Add(b)
+	}
 	return l.divide(s, b, some)
 }
 

@@ -6,8 +6,10 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"sync"
+	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -28,14 +30,21 @@ type newest struct {
 type part struct {
 	mu    sync.Mutex
 	count int
-	slots []uint64 // an integer; or else a part of the hash, and where its key begins in arena
-	when  []uint32 // by slot; 0: it is empty
-	arena []byte   // keys, each after its length
+	slots []slot
+	arena []byte // keys, each after its length
 }
+
+// slot has a word, low half first, and a number; 0: it is empty. The word is an integer, or else a part of the hash,
+// and where the key begins in the arena. It takes no more than its 12 bytes, most often in one line of a cache.
+type slot [3]uint32
+
+func (s *slot) word() uint64 { return uint64(s[0]) | uint64(s[1])<<32 }
+
+func (s *slot) set(word uint64, when uint32) { *s = slot{uint32(word), uint32(word >> 32), when} }
 
 const (
 	numParts  = 256
-	slotBytes = 8 + 4
+	slotBytes = 12
 	fewSlots  = 16
 	placeBits = 40 // of a slot: where in arena
 	warmed    = 32 // keys looked up together, so that their cache misses overlap
@@ -74,9 +83,9 @@ func (t *newest) part(e entry) *part { return &t.parts[e.hash%numParts] }
 func (t *newest) place(p *part, e entry, b *keys.Batch) int {
 	mask := len(p.slots) - 1
 	for i := int(e.hash>>32) & mask; ; i = (i + 1) & mask {
-		w := p.slots[i]
+		w := p.slots[i].word()
 		switch {
-		case p.when[i] == 0:
+		case p.slots[i][2] == 0:
 			return i
 		case t.ints && w == e.int:
 			return i
@@ -98,27 +107,40 @@ func (t *newest) add(b *keys.Batch, some []entry, when uint32) error {
 	p := t.part(some[0])
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, e := range some {
-		if p.count >= len(p.slots)/4*3 {
-			if err := t.grow(p); err != nil {
+	for len(some) > 0 {
+		n := min(warmed, len(some))
+		t.warm(some[:n])
+		for _, e := range some[:n] {
+			if err := t.put(p, b, e, when); err != nil {
 				return err
 			}
 		}
-		i := t.place(p, e, b)
-		if p.when[i] == 0 {
-			word := e.int
-			if !t.ints {
-				place, err := t.store(p, b.Bytes(nil, int(e.at)))
-				if err != nil {
-					return err
-				}
-				word = e.hash>>placeBits<<placeBits | place
-			}
-			p.slots[i] = word
-			p.count++
-		}
-		p.when[i] = max(p.when[i], when)
+		some = some[n:]
 	}
+	return nil
+}
+
+// put adds a key to its part.
+func (t *newest) put(p *part, b *keys.Batch, e entry, when uint32) (err error) {
+	if p.count >= len(p.slots)/4*3 {
+		if err := t.grow(p); err != nil {
+			return err
+		}
+	}
+	s := &p.slots[t.place(p, e, b)]
+	if s[2] != 0 {
+		s[2] = max(s[2], when)
+		return nil
+	}
+	word := e.int
+	if !t.ints {
+		if word, err = t.store(p, b.Bytes(nil, int(e.at))); err != nil {
+			return err
+		}
+		word |= e.hash >> placeBits << placeBits
+	}
+	s.set(word, when)
+	p.count++
 	return nil
 }
 
@@ -142,21 +164,40 @@ func (t *newest) grow(p *part) error {
 	if err := t.charge(int64(n-len(p.slots)) * slotBytes); err != nil {
 		return err
 	}
-	slots, when := p.slots, p.when
-	p.slots, p.when = make([]uint64, n), make([]uint32, n)
-	for i, w := range slots {
-		if when[i] == 0 {
+	slots := p.slots
+	p.slots = make([]slot, n)
+	for _, s := range slots {
+		if s[2] == 0 {
 			continue
 		}
-		x := w
+		x := s.word()
 		if !t.ints {
-			x = hash.Sum(p.key(w))
+			x = hash.Sum(p.key(x))
 		}
 		at := int(t.mix(x)>>32) & (n - 1)
-		for p.when[at] != 0 {
+		for p.slots[at][2] != 0 {
 			at = (at + 1) & (n - 1)
 		}
-		p.slots[at], p.when[at] = w, when[i]
+		p.slots[at] = s
+	}
+	return nil
+}
+
+// expect makes room for a number of keys, in huge pages. They may be fewer, so it does nothing if they take more than
+// the given bytes.
+func (t *newest) expect(n uint64, most int64) error {
+	each := uint64(1) << bits.Len64(n/numParts*4/3)
+	bytes := numParts * each * slotBytes
+	if each < fewSlots || int64(bytes) > most {
+		return nil
+	}
+	if err := t.charge(int64(bytes)); err != nil {
+		return err
+	}
+	words := hugepage.Words(bytes / 8)
+	all := unsafe.Slice((*slot)(unsafe.Pointer(&words[0])), numParts*each)
+	for i := range t.parts {
+		t.parts[i].slots = all[uint64(i)*each:][:each:each]
 	}
 	return nil
 }
@@ -172,7 +213,7 @@ func (t *newest) later(b *keys.Batch, hashes []uint64, some []uint32, after uint
 		}
 		t.warm(found[:n])
 		for _, e := range found[:n] {
-			if p := t.part(e); len(p.slots) > 0 && p.when[t.place(p, e, b)] > after {
+			if p := t.part(e); len(p.slots) > 0 && p.slots[t.place(p, e, b)][2] > after {
 				dst = append(dst, e.at)
 			}
 		}
@@ -188,7 +229,7 @@ func (t *newest) warm(some []entry) (x uint64) {
 	for _, e := range some {
 		if p := t.part(e); len(p.slots) > 0 {
 			i := int(e.hash>>32) & (len(p.slots) - 1)
-			x += p.slots[i] + uint64(p.when[i])
+			x += uint64(p.slots[i][0])
 		}
 	}
 	return x

@@ -63,6 +63,17 @@ type IcebergFile struct {
 	spec    int
 }
 
+// IcebergKeys is a file of keys of deleted rows.
+type IcebergKeys struct {
+	Name   string
+	Size   int
+	Rows   int64
+	IDs    []int             // of the columns of keys
+	Spec   int               // -1: the newest
+	Values []any             // of its By: the partition
+	Bounds map[int][2][]byte // by the ids of columns
+}
+
 // removed is a file that a commit removes.
 type removed struct{ *IcebergFile }
 
@@ -205,7 +216,36 @@ func (d *Iceberg) Commit(actions ...any) {
 	d.add(false, added)
 	d.files = now
 	d.deleteRows()
+	var keys []*entry
+	for _, a := range actions {
+		if k, ok := a.(*IcebergKeys); ok {
+			keys = append(keys, d.keys(k))
+		}
+	}
+	d.add(true, keys)
 	d.snapshot()
+}
+
+// keys returns the entry of a file of keys.
+func (d *Iceberg) keys(k *IcebergKeys) *entry {
+	spec := k.Spec
+	if spec < 0 {
+		spec = len(d.specs) - 1
+	}
+	e := d.entry(spec, 2, k.Name, "PARQUET", k.Rows, k.Size, k.Values)
+	var ids, nulls, least, most []any
+	for _, id := range k.IDs {
+		ids = append(ids, id)
+	}
+	e.file["equality_ids"] = ids
+	for id, b := range k.Bounds {
+		nulls = append(nulls, map[string]any{"key": id, "value": 0})
+		least, most = append(least, map[string]any{"key": id, "value": b[0]}), append(most, map[string]any{"key": id, "value": b[1]})
+	}
+	if nulls != nil {
+		e.file["null_value_counts"], e.file["lower_bounds"], e.file["upper_bounds"] = nulls, least, most
+	}
+	return e
 }
 
 // remember notes a new schema and a new specification.
