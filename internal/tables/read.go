@@ -80,7 +80,7 @@ func Read(ctx context.Context, pieces []source.Piece, c *Columns, o ReadOptions,
 		}
 	}
 	if r.scanner != nil {
-		return r.scanner.Stats.RowsIn.Load(), r.scanner.Stats.KeysNull.Load(), nil
+		return r.scanner.Stats.RowsWhere.Load(), r.scanner.Stats.KeysNull.Load(), nil
 	}
 	return r.read.Load(), r.nulls.Load(), nil
 }
@@ -290,7 +290,7 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.scanner.Stats.RowsIn.Add(rec.NumRows())
+	w.scanner.Stats.RowsWhere.Add(rec.NumRows())
 	if w.progress != nil {
 		w.progress(rec.NumRows())
 	}

@@ -37,13 +37,13 @@ type Reader struct {
 	sets  sync.Map // by position in lake.Table.Keys, of *keySet
 }
 
-// Rows reads the rows that d refers to. Lists that are kept are charged to the room.
+// Rows reads the rows of the lists that d refers to, nil if there are none. Lists that are kept are charged to the room.
 func (r *Reader) Rows(ctx context.Context, src storage.Source, room *parquet.PageBudget, d *lake.Deleted) (*roaring.Bitmap, error) {
 	switch {
-	case d.In == nil && d.Place+string(d.Inline) != "":
-		return vector(ctx, src, d)
-	case d.In == nil:
+	case d.In == nil && len(d.Keys) > 0 && d.Place == "" && d.Inline == nil:
 		return nil, nil
+	case d.In == nil:
+		return vector(ctx, src, d)
 	}
 	var found []*roaring.Bitmap
 	for i := range d.In {

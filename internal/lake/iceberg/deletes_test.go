@@ -73,8 +73,8 @@ func TestPositions(t *testing.T) {
 		"inherited":  {func(e, _ map[string]any) { e["status"], e["sequence_number"] = 0, nil }, "an old file without its sequence number"},
 		"format":     {func(_, file map[string]any) { file["file_format"] = "avro" }, `a delete file of format "AVRO" (compact the table's delete files)`},
 		"lower case": {func(_, file map[string]any) { file["file_format"] = "parquet" }, fileA + " without [0 3]; " + fileB + " without [4]" + filesCD},
-		"fewer":      {func(_, file map[string]any) { file["record_count"] = 2 }, "positions of deleted rows: want 2, got 3"},
-		"more":       {func(_, file map[string]any) { file["record_count"] = 4 }, "positions of deleted rows: want 4, got 3"},
+		"fewer":      {func(_, file map[string]any) { file["record_count"] = 2 }, "rows of a delete file: want 2, got 3"},
+		"more":       {func(_, file map[string]any) { file["record_count"] = 4 }, "rows of a delete file: want 4, got 3"},
 		"most":       {func(_, file map[string]any) { file["record_count"] = 1 << 50 }, "a file of 1125899906842624 positions"},
 		"size":       {func(_, file map[string]any) { file["file_size_in_bytes"] = 4 }, "bytes of a delete file of the table: want 4"},
 		"place":      {func(_, file map[string]any) { file["file_path"] = "https://h/deletes 2" }, "in another place"},
@@ -177,7 +177,7 @@ func TestVectors(t *testing.T) {
 		"farthest":     {func(_, file map[string]any) { file["content_offset"] = int64(1<<63 - 1) }, "a deletion vector of 36 bytes at 9223372036854775807"},
 		"inside":       {func(_, file map[string]any) { file["content_offset"] = 3 }, "bytes of a deletion vector: want 36, got 822083584"},
 		"place":        {func(_, file map[string]any) { file["file_path"] = "s3://b/deletes 2.puffin" }, "in another place"},
-		"of keys":      {func(_, file map[string]any) { file["content"] = 2 }, "rows that are deleted by the values of columns"},
+		"of keys":      {func(_, file map[string]any) { file["content"] = 2 }, `a delete file of format "PUFFIN"`},
 		"encrypted":    {func(_, file map[string]any) { file["key_metadata"] = []byte("k") }, "the encrypted file"},
 		"no rows":      {func(_, file map[string]any) { file["record_count"] = -1 }, "with a file of path "},
 		"other format": {func(_, file map[string]any) { file["file_format"] = "ORC" }, `a delete file of format "ORC"`},
@@ -238,13 +238,12 @@ func TestDamagedVectors(t *testing.T) {
 	}
 }
 
-// Rows that are deleted by values are refused where they may be: in older files of the partition, or in
-// all older files if the delete file is of no partition.
+// Keys delete rows of older files of the partition, or of all older files if the delete file is of no partition.
 func TestEquality(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit  func(e, file map[string]any)
-		by    string
-		wrong []string
+		edit func(e, file map[string]any)
+		by   string
+		than []string
 	}{
 		"partition":    {func(_, _ map[string]any) {}, "id", []string{"a", "b"}},
 		"other":        {func(_, file map[string]any) { file["partition"] = map[string]any{"by 0": 5} }, "id", nil},
@@ -264,7 +263,6 @@ func TestEquality(t *testing.T) {
 						d.Commit(laketest.Remove(files[i]))
 					}
 				}
-				refused := "rows that are deleted by the values of columns (equality deletes, as in \"file:" + d.Dir + "/k.parquet\") (compact the table, as with Spark: CALL"
 				if c.by != "id" {
 					d.By = d.By[:0]
 				}
@@ -284,11 +282,55 @@ func TestEquality(t *testing.T) {
 				})
 				d.Commit(d.Add("k.parquet", "K", nil, values...))
 				want := fmt.Sprintf("%s.parquet id=%d\n", of, map[string]int{"c": 1}[of])
-				if slices.Contains(c.wrong, of) {
-					want = refused
+				if slices.Contains(c.than, of) {
+					want = strings.TrimSuffix(want, "\n") + " without keys [1] of k.parquet\n"
 				}
 				check(t, d.Name(), want)
 			}
+		})
+	}
+}
+
+// Keys delete no rows of files whose values are elsewhere, unless both may have NULLs.
+func TestKeysApart(t *testing.T) {
+	integers := func(lo, hi int) [2][]byte {
+		return [2][]byte{laketest.SingleValue("long", lo), laketest.SingleValue("long", hi)}
+	}
+	for name, c := range map[string]struct {
+		bounds [2][]byte
+		nulls  any // of the data file
+		keys   *laketest.IcebergKeys
+		apart  bool
+	}{
+		"below":       {integers(10, 20), 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, true},
+		"above":       {integers(10, 20), 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(21, 30)}}, true},
+		"least":       {integers(10, 20), 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 10)}}, false},
+		"most":        {integers(10, 20), 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(20, 30)}}, false},
+		"an int":      {[2][]byte{laketest.SingleValue("int", -5), laketest.SingleValue("int", -1)}, 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 10)}}, true},
+		"one of two":  {integers(10, 20), 0, &laketest.IcebergKeys{IDs: []int{2, 1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, true},
+		"NULLs here":  {integers(10, 20), 1, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, true},
+		"NULLs there": {integers(10, 20), nil, &laketest.IcebergKeys{IDs: []int{1}}, false},
+		"swapped":     {integers(20, 10), 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, false},
+		"texts":       {[2][]byte{[]byte("a"), []byte("b")}, 0, &laketest.IcebergKeys{IDs: []int{2}, Bounds: map[int][2][]byte{2: {[]byte("c"), []byte("d")}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := laketest.NewIceberg(t, 2, schema)
+			id := slices.Min(c.keys.IDs)
+			onEntry(d, "a.parquet", func(_, file map[string]any) {
+				file["lower_bounds"], file["upper_bounds"] = []any{map[string]any{"key": id, "value": c.bounds[0]}}, []any{map[string]any{"key": id, "value": c.bounds[1]}}
+				if c.nulls != nil {
+					file["null_value_counts"] = []any{map[string]any{"key": id, "value": c.nulls}}
+				}
+			})
+			d.Commit(d.Add("a.parquet", "A", nil))
+			d.Edit = nil
+			c.keys.Name, c.keys.Spec = "k.parquet", -1
+			d.Commit(c.keys)
+			want := "a.parquet\n"
+			if !c.apart {
+				want = fmt.Sprintf("a.parquet without keys %v of k.parquet\n", slices.Sorted(slices.Values(c.keys.IDs)))
+			}
+			check(t, d.Name(), want)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,7 +53,16 @@ func described(ctx context.Context, src storage.Source, name string, holds func(
 			if err != nil {
 				return err
 			}
-			text += fmt.Sprint(" without ", values(m))
+			if m != nil {
+				text += fmt.Sprint(" without ", values(m))
+			}
+			for _, set := range f.Deleted.Keys {
+				for _, k := range s.Table().Keys[set].Files {
+					if k.Seq > f.Deleted.Seq {
+						text += fmt.Sprint(" without keys ", s.Table().Keys[set].Columns, " of ", path.Base(k.Place))
+					}
+				}
+			}
 		}
 		files = append(files, text)
 		return nil
