@@ -73,7 +73,7 @@ def conditions_of(name):
     branches = {"page = '/p/3'": lambda r: r["page"] == "/p/3", "page > '/p/5'": lambda r: known("page", r) and r["page"] > "/p/5", **{k: v for k, v in CONDITIONS.items() if k.startswith(("at", "country"))}}
     more = {"id > 85": lambda r: r["id"] > 85, "id < 30 and country = 'NO'": lambda r: r["id"] < 30 and r["country"] == "NO", "url > '/p/9'": lambda r: r["url"] > "/p/9", "at > '2026-01-02' and at < '2026-01-03'": lambda r: known("at", r) and r["at"].day == 2 and r["at"].hour + r["at"].minute > 0}
     return {
-        "types": types, "columns": columns, "columns1": columns, "promoted": promoted, "promoted1": promoted, "nested": nested, "keys": keys, "imported": imported, "branches": branches,
+        "types": types, "columns": columns, "columns1": columns, "promoted": promoted, "promoted1": promoted, "nested": nested, "keys": keys, "imported": imported, "branches": branches, "keyed": branches,
         "replaced": {k: CONDITIONS[k] for k in ("country is null", "amount > 5")},
     }.get(name, CONDITIONS | (more if name.startswith("specs") else {}))  # fmt: skip
 
@@ -495,7 +495,6 @@ def refusals(t, tables):
     table = tables.table("positions")
     names(t, tables, f"iceberg:{table}")
     hinted(t, tables)
-    no("equality deletes", lambda p: None, "unsupported", "equality", of="equality")
     no("files of ORC and Avro", lambda p: None, "unsupported", "format", of="formats")
     no("a column with a default", lambda p: None, "unsupported", "default", of="defaults")
     without_files(t, tables, "no snapshot", f"iceberg:{tables.table('empty')}")
@@ -588,13 +587,13 @@ def limits(t, tables):
     for label, name, want in list(tables.names("grown"))[:1]:
         whole(tables, f"a field of a struct, before it is added: {label}", name, want)
     refused(t, tables, "a field that old files lack", f"iceberg:{tables.table('grown')}", "unsupported", "column s.b")
-    for of in ("formats", "equality", "defaults"):
+    for of in ("formats", "defaults"):
         label, name, want = next(tables.names(of))
         whole(tables, f"{of}: {label}", name, want)
 
 
 MADE = {"grown": grown, "types": types, "imported": imported, "random": histories}
-APART = ("grown", "equality", "defaults", "formats", "empty")  # see limits
+APART = ("grown", "defaults", "formats", "empty")  # see limits
 
 
 def run(t, _repository):

@@ -13,6 +13,7 @@ import subprocess
 import tarfile
 import urllib.parse
 import zlib
+from collections import Counter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -166,7 +167,7 @@ def every(tables, name, table, want, conditions, key="id"):
     t.run("build", "--key", key, "-o", out, tables.some(key))
     t.run("scan", "--filter", out, "-o", tables.out("out.parquet"), table)
     got = plain(read(tables.dir / "out.parquet"))
-    t.ok(f"{name}: scan", {*of(lambda r: r[key] in few)} <= {*got} <= {*of(lambda r: True)} and len(got) == len({*got}))
+    t.ok(f"{name}: scan", Counter(of(lambda r: r[key] in few)) <= Counter(got) <= Counter(of(lambda r: True)))
     t.run("dedup", "--key", key, "--exact", "-o", tables.out("out.parquet"), table)
     t.equal(f"{name}: dedup", sorted({row[key] for row in read(tables.dir / "out.parquet").to_pylist()}, key=str), sorted({row[key] for row in rows}, key=str))
     shards(tables, name, table, want, key)

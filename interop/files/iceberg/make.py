@@ -115,25 +115,45 @@ def java(spark, table):
     return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table), jvm.org.apache.iceberg
 
 
-def equality(column, values):
-    """A step that deletes rows by the values of a column of text."""
+def record(iceberg, schema, row):
+    """A row of some columns."""
+    out = iceberg.data.GenericRecord.create(schema)
+    for name, value in row.items():
+        out.setField(name, value)
+    return out
+
+
+def by_keys(columns, rows, spec=None, extra=(), new=()):
+    """A step that deletes rows by the values of columns (an equality delete), as streaming writers do. The rows are
+    those of one partition or, with the number of a specification without fields, of the table; they may have extra
+    columns. New rows are added by the same commit."""
 
     def delete(spark, table, home):
         t, iceberg = java(spark, table)
-        schema = t.schema().select(spark._jvm.java.util.List.of(column))
-        numbers = spark.sparkContext._gateway.new_array(spark._jvm.int, 1)
-        numbers[0] = t.schema().findField(column).fieldId()
+        of = t.spec() if spec is None else t.specs().get(spec)
+        schema = t.schema().select(spark._jvm.java.util.List.of(*columns, *extra))
+        numbers = spark.sparkContext._gateway.new_array(spark._jvm.int, len(columns))
+        for i, column in enumerate(columns):
+            numbers[i] = t.schema().findField(column).fieldId()
         builder = iceberg.data.GenericFileWriterFactory.Builder(t).deleteFileFormat(iceberg.FileFormat.PARQUET)
         factory = builder.equalityFieldIds(numbers).equalityDeleteRowSchema(schema).build()
-        file = t.io().newOutputFile(f"{home}/data/equality-{time.time_ns()}.parquet")
-        out = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(file)
-        writer = factory.newEqualityDeleteWriter(out, t.spec(), None)
-        for value in values:
-            record = iceberg.data.GenericRecord.create(schema)
-            record.setField(column, value)
-            writer.write(record)
-        writer.close()
-        t.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+        def write(kind, make, of, schema, rows):
+            partition = None
+            if of.isPartitioned():
+                partition = iceberg.PartitionKey(of, t.schema())
+                partition.partition(record(iceberg, t.schema(), rows[0]))
+            file = t.io().newOutputFile(f"{home}/data/{kind}-{time.time_ns()}.parquet")
+            writer = make(iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(file), of, partition)
+            for row in rows:
+                writer.write(record(iceberg, schema, {k: v for k, v in row.items() if schema.findField(k)}))
+            writer.close()
+            return writer
+
+        change = t.newRowDelta().addDeletes(write("equality", factory.newEqualityDeleteWriter, of, schema, rows).toDeleteFile())
+        if new:
+            change = change.addRows(write("new", factory.newDataWriter, t.spec(), t.schema(), new).toDataFile())
+        change.commit()
         spark.sql(f"refresh table {table}")
 
     return delete
@@ -154,6 +174,24 @@ def call(what, more=""):
     return CALL.replace("{what}", what).replace("{more}", more)
 
 
+FAR = 1 << 33  # numbers of this size are long, not int, for the gateway to Java
+FAR_ROWS = f"""insert into {{t}} select id + {FAR}, case id % 4 when 0 then 'a b/ü=%' when 1 then 'NO' when 3 then 'SE' end,
+    timestamp_millis(1767225600000 + id * 3600000), if(id % 11 = 3, null, id / 4), concat('/p/', id % 25) from range({{from}}, {{to}})"""
+KEYED_ROWS = [
+    rows(FAR_ROWS, 0, 20), by_keys(["url"], [{"url": "/p/3"}, {"url": "/p/5"}, {"url": "/none"}]), rows(FAR_ROWS, 20, 40),
+    by_keys(["id"], [{"id": FAR + i, "url": "another"} for i in (1, 22, 39, 77)], extra=["url"]),
+    by_keys(["country", "url"], [{"country": None, "url": "/p/6"}, {"country": "NO", "url": "/p/9"}, {"country": "SE", "url": None}, {"country": None, "url": None}]),
+    by_keys(["id"], [{"id": FAR + i} for i in (7, 8)], new=[{"id": FAR + i, "country": "FI", "url": "again"} for i in (7, 8, 80)]),
+    by_keys(["id"], [{"id": FAR + 8}], new=[{"id": FAR + 8, "country": None, "url": "third"}]), "delete from {t} where id % 10 = 4",
+    by_keys(["amount"], [{"amount": None}, {"amount": 2.5}]), rows(FAR_ROWS, 40, 45), "alter table {t} rename column url to page", by_keys(["page"], [{"page": "/p/15"}, {"page": "third"}]),
+]  # fmt: skip
+KEYED_PARTS = [
+    rows(FAR_ROWS, 0, 20), "alter table {t} add partition field country", rows(FAR_ROWS, 20, 60),
+    by_keys(["url"], [{"country": "NO", "url": f"/p/{i}"} for i in (5, 8, 21)]), by_keys(["id"], [{"country": None, "id": FAR + i} for i in (2, 22, 46)]),
+    by_keys(["url"], [{"url": "/p/0"}, {"url": "/p/14"}], spec=0), by_keys(["id", "country"], [{"country": "SE", "id": FAR + i} for i in (23, 24, 51)], new=[{"country": "SE", "id": FAR + 51, "url": "again"}]),
+    "alter table {t} add partition field bucket(2, id)", rows(FAR_ROWS, 60, 80), by_keys(["id"], [{"id": FAR + i} for i in (21, 61, 62, 79)], spec=0), "delete from {t} where id % 9 = 1",
+    call("rewrite_data_files", ", where => 'id < 8589934622'"), by_keys(["country"], [{"country": "a b/ü=%"}], spec=0), rows(FAR_ROWS, 80, 84),
+]  # fmt: skip
 ALL_FILES = ", options => map('rewrite-all', 'true')"
 # Tables: name, version of the format, catalog, partitions, properties, settings of Spark, statements.
 TABLES = [
@@ -175,7 +213,9 @@ TABLES = [
     ("keys", 2, "h", f"partitioned by ({', '.join(KEYS)})", {}, {"spark.sql.session.timeZone": "Asia/Kolkata"}, ["create table {t} (id bigint, " + ", ".join(f"{k} {v}" for k, v in KEYS.items()) + ") using iceberg {by} tblproperties({p})", KEYED, "insert into {t} (id) values (5)", "delete from {t} where i = 100000"]),
     ("imported", 2, "h", COUNTRY, MOR, {}, [CREATE, imported, "alter table {t} rename column url to page", "alter table {t} rename column country to land", "insert into {t} (id, land, page) select id, 'c1', 'new' from range(50, 60)", "delete from {t} where id % 5 = 0"]),
     ("replaced", 2, "h", COUNTRY, {}, {}, [CREATE, rows(ROWS, 0, 20), "insert overwrite {t} select 7L, 'FI', null, 2.5D, 'o'", "call {c}.system.rollback_to_snapshot('{n}', {first})", rows(ROWS, 20, 30), "delete from {t}", "insert into {t} select 8L, null, null, null, null"]),
-    ("equality", 2, "h", "", MOR, {}, [CREATE, rows(ROWS, 0, 20), equality("url", ["/p/3", "/p/5", "/p/77"]), rows(ROWS, 2, 8), "delete from {t} where id = 4"]),
+    ("equality", 2, "h", "", MOR, {}, [CREATE, rows(ROWS, 0, 20), by_keys(["url"], [{"url": f"/p/{i}"} for i in (3, 5, 77)]), rows(ROWS, 2, 8), "delete from {t} where id = 4"]),
+    ("keyed", 2, "f", "", MOR, {}, [CREATE, *KEYED_ROWS]),
+    ("keyedparts", 2, "h", "", MOR, {}, [CREATE, *KEYED_PARTS]),
     ("defaults", 3, "h", "", {}, {}, ["create table {t} (id bigint) using iceberg {by} tblproperties({p})", "insert into {t} select id from range(5)", default, "insert into {t} select id, int(id) from range(5, 9)"]),
     ("formats", 2, "h", "", {}, {}, [CREATE, rows(ROWS, 0, 5), "alter table {t} set tblproperties('write.format.default'='orc')", rows(ROWS, 5, 9), "delete from {t} where id < 9", "alter table {t} set tblproperties('write.format.default'='avro')", rows(ROWS, 9, 12)]),
     ("empty", 2, "h", "", {}, {}, [CREATE]),
