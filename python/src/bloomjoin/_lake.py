@@ -26,13 +26,19 @@ def table_name(given: Any, what: str) -> str | None:
         raise UsageError(f"{what}: want a table, got a {kinds[0]} ({_OTHERS[other]})")
     if _DELTA in kinds:
         place = unquote(given.table_uri, errors="surrogateescape")
-        return f"delta:{_local(place)}@v{given.version()}"
+        return f"delta:{local(place)}@v{given.version()}"
     if _ICEBERG in kinds:
-        place = _local(given.metadata_location)
-        # The file's current snapshot: by its number, it would be read with its own schema.
-        end = "@branch=main" if "@" in place and given.current_snapshot() else ""
-        return f"iceberg:{place}{end}"
+        return iceberg_name(given.metadata_location)
     return None
+
+
+def iceberg_name(metadata: str) -> str:
+    """Return the name of the current snapshot of a metadata file, with the current schema.
+
+    By its number, a snapshot would be read with its own schema. A name with @ must end in one.
+    """
+    place = local(metadata)
+    return f"iceberg:{place}" + "@branch=main" * ("@" in place)
 
 
 def pinned(given: Any, what: str) -> Any:
@@ -42,6 +48,6 @@ def pinned(given: Any, what: str) -> Any:
     return table_name(given, what) or given
 
 
-def _local(place: str) -> str:
+def local(place: str) -> str:
     """Return the path that a URL of a file has without its escapes: pyiceberg writes none."""
     return "/" + place[5:].lstrip("/") if place.startswith("file:") else place
