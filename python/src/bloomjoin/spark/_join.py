@@ -80,11 +80,12 @@ def join(
     whose files are read in the version that is current when this function is called. A data frame
     is refused but in mode ``"probe"``, because its filters, masks and views would be bypassed, and
     so is a table that may have such. ``ids`` are Parquet files, a table or view, or a data frame,
-    which is evaluated once, when this function is called. ``on`` names key columns: ``"user_id"``, ``"log_column=id_column"``, a
-    list of those, or a mapping. If all keys have one name on both sides, each is one column of
-    the answer. ``columns`` are the log's columns to keep; keys are always kept. ``where`` are
-    conditions on the log, in the words of the command's ``--where``, for whole joins only. Name
-    the answer's columns by ``col("name")``, not as those of ``ids``, which is read again.
+    which is evaluated once, when this function is called. ``on`` names key columns:
+    ``"user_id"``, ``"log_column=id_column"``, a list of those, or a mapping. If all keys have one
+    name on both sides, each is one column of the answer. ``columns`` are the log's columns to
+    keep; keys are always kept. ``where`` are conditions on the log, in the words of the command's
+    ``--where``, for whole joins only. Name the answer's columns by ``col("name")``, not as those of
+    ``ids``, which is read again.
 
     ``memory`` is the budget of the command in a task, as ``"1GiB"``; by default the overhead of an
     executor, divided among its cores. ``tasks`` is the number of tasks of a stage. ``both_ways``
