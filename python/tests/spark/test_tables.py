@@ -188,6 +188,30 @@ def test_rules_that_may_be_there(session, monkeypatch):
                 join(session, "lakes.plain", "lakes.ids", "id")
 
 
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ({"type": "rest"}, "a catalog of type rest"),
+        ({"catalog-impl": "com.example.Catalog"}, "a catalog of type com.example.Catalog"),
+        ({"type": "glue"}, ""),
+        ({}, ""),
+    ],
+)
+def test_catalogs_of_iceberg(session, kind, says):
+    from bloomjoin.spark import _tables
+
+    name = "spark.sql.catalog.some"
+    settings = {name: "org.apache.iceberg.spark.SparkCatalog"}
+    settings |= {f"{name}.{key}": value for key, value in kind.items()}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        assert _tables._may_have_rules(session, "some", "iceberg") == says
+    finally:
+        for key in settings:
+            session.conf.unset(key)
+
+
 def test_a_table_and_a_file(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     session.table("lakes.plain").write.parquet(f"file://{tmp_path}/lakes.plain")
