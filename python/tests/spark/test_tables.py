@@ -103,6 +103,21 @@ def test_lakes(lakes, tmp_path, name):
 
 
 @JARS
+def test_names_in_the_current_database(lakes):
+    for catalog, database in (("ice", "db"), ("spark_catalog", "lakes")):
+        want = digest(wanted(lakes, f"{catalog}.{database}.t"))
+        ids = lakes.table("lakes.ids")
+        for use, name in ((database, "t"), ("default", f"{database}.t")):
+            lakes.sql(f"use {catalog}" if use == "default" else f"use {catalog}.{use}")
+            try:
+                found = join(lakes, name, ids, "id", mode="whole")
+            finally:
+                lakes.sql("use spark_catalog.default")
+            assert report(found).mode == "whole"
+            assert digest(found) == want
+
+
+@JARS
 @pytest.mark.parametrize("name", LAKES)
 def test_versions_are_pinned(lakes, tmp_path, name):
     found = join(lakes, name, "lakes.ids", "id", mode="whole")

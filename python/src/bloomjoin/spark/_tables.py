@@ -101,6 +101,8 @@ def _metadata(spark: SparkSession, name: str) -> str:
     """Return the current metadata file of an Iceberg table, as the session has it."""
     from pyspark.errors import AnalysisException
 
+    if "." not in name:
+        name = f"{spark.catalog.currentDatabase()}.{name}"
     try:
         return str(spark.sql(f"SELECT file FROM {name}.metadata_log_entries").collect()[-1][0])
     except AnalysisException as error:
@@ -131,8 +133,9 @@ def _may_have_rules(spark: SparkSession, catalog: str, kind: str) -> str:
         if extension.strip() not in _EXTENSIONS:
             return extension
     name = f"spark.sql.catalog.{catalog}"
-    if _setting(spark, name) not in _CATALOGS:
-        return _setting(spark, name)
+    implementation = _setting(spark, name) or ("" if catalog == "spark_catalog" else catalog)
+    if implementation not in _CATALOGS:
+        return implementation
     of = _setting(spark, f"{name}.type") or _setting(spark, f"{name}.catalog-impl") or "hive"
     return f"a catalog of type {of}" if kind == "iceberg" and of not in _CATALOG_TYPES else ""
 
