@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
+import deltalake
 import pyarrow as pa
+import pyarrow.fs
 import pytest
 import s3gateway
 from flights import LOGS, ON, TEXAS
+from pyiceberg.catalog.sql import SqlCatalog
 
 import bloomjoin
 from bloomjoin import _process
@@ -158,3 +162,28 @@ def test_a_server_that_refuses_is_worth_another_attempt() -> None:
         bloomjoin.scan(bloomjoin.build(pa.array([1])), BUCKET, "k", storage_options=given)
     assert raised.value.exit_code == 75
     assert _process.binary() not in raised.value.command
+
+
+@pytest.mark.parametrize("place", ["tables", "tab les/100% ü"])
+def test_tables_in_a_bucket(place: str, endpoint: str, tmp_path: Any) -> None:
+    """Their settings stay in the objects: others are given, as for paths."""
+    log = pa.table({"id": range(20), "url": [f"/{i}" for i in range(20)]})
+    given = {"s3.endpoint": endpoint, "s3.region": s3gateway.REGION}
+    given |= {"s3.access-key-id": s3gateway.ACCESS, "s3.secret-access-key": s3gateway.SECRET}
+    catalog = SqlCatalog("c", uri="sqlite:///:memory:", warehouse=f"s3://lake/{place}/i", **given)
+    catalog.create_namespace("db")
+    iceberg = catalog.create_table("db.t", log.schema)
+    iceberg.append(log)
+    iceberg.delete("id < 10")
+    deltalake.write_deltalake(str(tmp_path), log)
+    deltalake.DeltaTable(str(tmp_path)).delete("id < 10")
+    files = s3gateway.Gateway(endpoint).filesystem()
+    pa.fs.copy_files(str(tmp_path), f"lake/{place}/d", destination_filesystem=files)
+    uri = "s3://lake/" + urllib.parse.quote(place) + "/d"
+    own = options("object_store", endpoint)
+    delta = deltalake.DeltaTable(uri, storage_options=own | {"aws_conditional_put": "etag"})
+    for table in (iceberg, delta):
+        with pytest.raises(bloomjoin.Error, match="credentials"):
+            bloomjoin.join(table, [5, 15], "id", storage_options={"endpoint": endpoint})
+        rows = bloomjoin.join(table, [5, 15], "id", storage_options=own).read_all()
+        assert rows.to_pylist() == [{"id": 15, "url": "/15"}]

@@ -1,4 +1,4 @@
-"""What ids and logs may be: names of files, or streams of Arrow data.
+"""What ids and logs may be: names of files and tables, or streams of Arrow data.
 
 A stream goes to the command's standard input. There is one of these, so of two
 streams the smaller one is staged: written to a temporary file.
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from bloomjoin import _options
 from bloomjoin._arrow import Mixed, Stream, as_array, as_stream, converting, is_arrow, is_value
 from bloomjoin._errors import NotFoundError, UsageError
+from bloomjoin._lake import table_name
 
 # Above this many characters, names are passed in a file, for systems limit a command line.
 _MOST_CHARACTERS = 64 << 10
@@ -30,7 +31,7 @@ _MOST_CHARACTERS = 64 << 10
 
 @dataclass(frozen=True)
 class Files:
-    """Files, directories, patterns and URLs, as the command takes them."""
+    """Files, directories, patterns, URLs and tables, as the command takes them."""
 
     names: tuple[str, ...]
 
@@ -65,6 +66,7 @@ def _as_input(given: Any, what: str, names: Sequence[str | None], *, values: boo
     if isinstance(given, (Files, Stream)):
         return given
     unnamed = (names[0] if len(names) == 1 else None) or (UNNAMED if names else None)
+    given = table_name(given, what) or given
     if isinstance(given, (str, os.PathLike)):
         return _files([given], what, unnamed, values=values)
     if _is_lazy(given):
@@ -88,8 +90,8 @@ def _as_input(given: Any, what: str, names: Sequence[str | None], *, values: boo
             "got others (convert them, or pass a pyarrow.array or table)"
         ) from None
     raise UsageError(
-        f"{what}: want paths, URLs, or Arrow data as of pyarrow, pandas, Polars or DuckDB, "
-        f"got a {_kind(given)}"
+        f"{what}: want paths, URLs, tables of pyiceberg or deltalake, or Arrow data as of "
+        f"pyarrow, pandas, Polars or DuckDB, got a {_kind(given)}"
     )
 
 
@@ -107,6 +109,8 @@ def _of_elements(given: Iterable[Any], what: str, unnamed: str | None, *, values
         )
     if all(isinstance(one, pa.RecordBatch) for one in every):
         return as_stream(pa.Table.from_batches(every), unnamed)
+    if not (first is None or is_value(first)):
+        every = [table_name(one, what) or one for one in every]
     if all(isinstance(one, (str, os.PathLike)) for one in every):
         return _files(every, what, unnamed, values=values)
     if values and all(one is None or is_value(one) for one in every):

@@ -53,6 +53,8 @@ def list_log(logs: Any, options: Mapping[str, Any]) -> Listing:
 
 def _read(lines: Sequence[bytes]) -> Listing:
     first = json.loads(lines[0])
+    if first.get("tables"):  # without it, a file has deleted rows, and columns of other names
+        raise UsageError("logs: want files, got a table (use bloomjoin.join or scan)")
     return Listing(
         names=[unescaped(json.loads(line)["name"]) for line in lines[1 : 1 + first["inputs"]]],
         hive_types={unescaped(c["name"]): c["type"] for c in first.get("hive", ())},

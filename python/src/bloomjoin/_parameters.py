@@ -46,22 +46,45 @@ class Scannable(Protocol):
         """Return what reads it."""
 
 
+class IcebergTable(Protocol):
+    """A table of pyiceberg."""
+
+    @property
+    def metadata_location(self) -> str:
+        """Return the name of its metadata file."""
+
+    def current_snapshot(self) -> Any:
+        """Return the snapshot that is read."""
+
+
+class DeltaTable(Protocol):
+    """A table of deltalake."""
+
+    @property
+    def table_uri(self) -> str:
+        """Return its URL."""
+
+    def version(self) -> int:
+        """Return the version that is read."""
+
+
 Path = str | os.PathLike[str]
+Place = Path | IcebergTable | DeltaTable
 Names = str | Iterable[str]
 Data = ArrowStream | ArrowArray | ArrayLike | Scannable | Iterable[pa.RecordBatch]
 Value = int | float | bytes | Decimal | datetime.date | datetime.time
 Values = Value | Iterable[Value] | Mapping[str, Iterable[object]]
 
 Logs = Annotated[
-    Path | Iterable[Path] | Data,
-    "the log: paths, directories, patterns or URLs, or Arrow data as of pyarrow, pandas, Polars "
-    "or DuckDB",
+    Place | Iterable[Place] | Data,
+    "the log: paths, directories, patterns or URLs; tables of pyiceberg or deltalake, in the "
+    "version that they have read; or Arrow data as of pyarrow, pandas, Polars or DuckDB",
 ]
 Ids = Annotated[
-    Path | Iterable[Path] | Data | Values,
-    "the IDs: files as for logs, also text files; Arrow data; a Series, an array, a list, set or "
-    "range of values, or one value; {'user_id': [...]} for columns by name. A string, alone or in "
-    "a list, names a file",
+    Place | Iterable[Place] | Data | Values,
+    "the IDs: files and tables as for logs, also text files; Arrow data; a Series, an array, a "
+    "list, set or range of values, or one value; {'user_id': [...]} for columns by name. A string, "
+    "alone or in a list, names a file",
 ]
 On = Annotated[
     str | Iterable[str] | Mapping[str, str],

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
+from bloomjoin._lake import pinned
 from bloomjoin._predicates import condition
 from bloomjoin._reader import Reader
 from bloomjoin._references import References
@@ -60,7 +61,8 @@ class _Source:
                     "read_all(), or a list of it)"
                 )
         self._verb = verb
-        self._options = dict(options)
+        sides = {name: pinned(options[name], name) for name in ("logs", "ids") if name in options}
+        self._options = {**options, **sides}
         self._references = References(verb, self._options)
 
     def lazy_frame(self) -> pl.LazyFrame:

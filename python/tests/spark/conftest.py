@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_cases import ROWS, key_columns, key_numbers, load_cluster, start_session
+from spark_cases import ROWS, key_columns, key_numbers, lakes, load_cluster, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def spark(cluster: Any) -> Iterator[SparkSession]:
+def spark(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # A speculative attempt needs a task that takes many times as long as the others.
     session = start_session(
         cluster,
@@ -35,6 +35,8 @@ def spark(cluster: Any) -> Iterator[SparkSession]:
             "spark.speculation.multiplier": "2",
             "spark.speculation.quantile": "0.5",
             "spark.speculation.minTaskRuntime": "2s",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("ware house%20")),
+            **lakes(str(tmp_path_factory.mktemp("ice berg%20"))),
         },
     )
     yield session

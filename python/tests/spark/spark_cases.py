@@ -65,6 +65,26 @@ def start_session(cluster: Any, **settings: str) -> SparkSession:
     return session
 
 
+def lakes(warehouse: str) -> dict[str, str]:
+    """Settings for Iceberg and Delta, whose libraries are in BLOOMJOIN_SPARK_JARS, if it is set."""
+    jars = os.environ.get("BLOOMJOIN_SPARK_JARS")
+    if not jars:
+        return {}
+    iceberg = "org.apache.iceberg.spark."
+    extensions = (
+        "extensions.IcebergSparkSessionExtensions",
+        "io.delta.sql.DeltaSparkSessionExtension",
+    )
+    return {
+        "spark.jars": ",".join(map(str, Path(jars).glob("*.jar"))),
+        "spark.sql.extensions": f"{iceberg}{extensions[0]},{extensions[1]}",
+        "spark.sql.catalog.ice": f"{iceberg}SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": f"file://{warehouse}",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+
 def _instant(n: int) -> datetime.datetime:
     start = datetime.datetime(2024, 3, 9, tzinfo=datetime.timezone.utc)
     return start + datetime.timedelta(minutes=n, microseconds=n)

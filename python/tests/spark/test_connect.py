@@ -45,6 +45,10 @@ with Staging(str(folder)) as staging:
     found = join(spark, view, ids, "name", staging=staging, mode="probe")
     assert report(found).mode == "probe", report(found)
     assert digest(found) == digest(view.join(ids, "name"))
+    logs.drop("region").write.option("path", str(folder.parent / "table")).saveAsTable("plain")
+    found = join(spark, "plain", ids, "name", mode="whole")
+    assert report(found).mode == "whole", report(found)
+    assert digest(found) == digest(logs.drop("region").join(ids, "name"))
     assert files_below(folder)
 assert not files_below(folder)
 print("the same rows")
@@ -57,6 +61,7 @@ def test_connect(cluster: Any, data: Path, tmp_path: Path, binary: str) -> None:
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
         "spark.executorEnv.PYTHONPATH": str(Path(bloomjoin.__file__).parents[1]),
     }
     here = str(Path(__file__).parent)

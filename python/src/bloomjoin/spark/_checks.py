@@ -17,6 +17,7 @@ from ._equality import (
 from ._files import Frozen
 from ._plain import Unsuitable, quoted
 from ._sides import Side, case_sensitive
+from ._types import not_carried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,8 @@ def check_join(spark: SparkSession, logs: Side, ids: Side, on: Sequence[Pair]) -
 
 def check_listed(name: str, side: Side, found: Frozen) -> None:
     """Raise Unsuitable if Spark reads other files than those that were listed."""
+    if not found.inputs:
+        raise Unsuitable(f"{name}: the table has no files")
     if side.names_all(found):
         return
     files = side.frame.inputFiles()
@@ -60,6 +63,8 @@ def check_stored(
     schema = side.schema
     if found.otherwise:
         raise Unsuitable(f"{name}: {found.otherwise}")
+    if found.of_table:
+        check_table(name, side, found)
     exact = case_sensitive(spark)
     for table in found.tables:
         why = otherwise_named(schema.names, table, exact)
@@ -82,6 +87,16 @@ def check_stored(
     both = found.hive.intersection(set().union(*found.tables))
     if both:
         raise Unsuitable(f"{name}: {', '.join(sorted(both))} is in files and in their paths")
+
+
+def check_table(name: str, side: Side, found: Frozen) -> None:
+    """Raise Unsuitable if a table has other columns than Spark has found, or other types."""
+    (table,) = found.tables
+    if list(table) != side.every.names:
+        raise Unsuitable(f"{name}: the columns of the table have changed")
+    for field in side.schema.fields:
+        if why := not_carried(field, [table[field.name]]):
+            raise Unsuitable(f"{name}: {why}")
 
 
 def check_old_dates(ids: Side, on: Sequence[Pair]) -> None:

@@ -13,6 +13,7 @@ from . import _jobs, _probe, _task
 from ._plain import quoted
 from ._resources import Room
 from ._staging import Staging
+from ._tables import table_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,6 +42,10 @@ class Frozen:
     """For the first file of each schema, the stored type of each column."""
     firsts: tuple[str, ...]
     """The names of these files."""
+    in_paths: frozenset[str]
+    """Columns that outputs have in their paths: those of the inputs' paths, or of a table."""
+    of_table: bool
+    """Whether it is a version of a table, which has one schema."""
     content: str = ""
     """The list, compressed and in base64, if it has no URL."""
     identities: Mapping[str, str] = field(default_factory=dict)
@@ -207,6 +212,9 @@ def frozen(done: _jobs.Done) -> Frozen:
     for file in files:
         if file["table"]["format"] != "parquet":
             raise UsageError(f"Spark reads Parquet files here, got {file['table']['format']}")
+    columns = table_columns(header, files)
+    in_paths = frozenset(c["name"] for c in header.get("hive", []))
+    tables = tuple({c["name"]: c["type"] for c in f["table"]["columns"]} for f in files)
     return Frozen(
         url=done.output,
         inputs=header["inputs"],
@@ -215,9 +223,11 @@ def frozen(done: _jobs.Done) -> Frozen:
         row_groups=done.report["row_groups"],
         fingerprint=done.detail["fingerprint"],
         otherwise=done.detail["otherwise"],
-        hive=frozenset(c["name"] for c in header.get("hive", [])),
-        tables=tuple({c["name"]: c["type"] for c in f["table"]["columns"]} for f in files),
-        firsts=tuple(f["file"] for f in files),
+        hive=in_paths if columns is None else frozenset(),
+        tables=tables if columns is None else (columns,),
+        firsts=tuple(f["file"] for f in files) if columns is None else (header["arguments"][0],),
+        in_paths=in_paths,
+        of_table=columns is not None,
         content=done.detail.get("list", ""),
         identities=done.detail["identities"],
     )

@@ -18,6 +18,7 @@ from ._run import Run
 from ._ship import can_run
 from ._sides import Names, Side, case_sensitive, ids_side, is_frame, logs_side, names_of
 from ._staging import Staging
+from ._tables import Table, is_table, table
 from ._whole import Whole
 
 if TYPE_CHECKING:
@@ -74,14 +75,17 @@ def join(
 
     Where Spark's answer could be another, Spark joins, whatever the mode.
 
-    ``logs`` are Parquet files by name: paths, patterns or URLs, that all executors can read. A
-    data frame is refused but in mode ``"probe"``, because its filters, masks and views would be
-    bypassed. ``ids`` are Parquet files, or a data frame, which is evaluated once, when this
-    function is called. ``on`` names key columns: ``"user_id"``, ``"log_column=id_column"``, a
-    list of those, or a mapping. If all keys have one name on both sides, each is one column of
-    the answer. ``columns`` are the log's columns to keep; keys are always kept. ``where`` are
-    conditions on the log, in the words of the command's ``--where``, for whole joins only. Name
-    the answer's columns by ``col("name")``, not as those of ``ids``, which is read again.
+    ``logs`` are Parquet files by name: paths, patterns or URLs, that all executors can read; or a
+    table of the catalog by name, without a slash: Iceberg, Delta, or Parquet without partitions,
+    whose files are read in the version that is current when this function is called. A data frame
+    is refused but in mode ``"probe"``, because its filters, masks and views would be bypassed, and
+    so is a table that may have such. ``ids`` are Parquet files, a table or view, or a data frame,
+    which is evaluated once, when this function is called. ``on`` names key columns:
+    ``"user_id"``, ``"log_column=id_column"``, a list of those, or a mapping. If all keys have one
+    name on both sides, each is one column of the answer. ``columns`` are the log's columns to
+    keep; keys are always kept. ``where`` are conditions on the log, in the words of the command's
+    ``--where``, for whole joins only. Name the answer's columns by ``col("name")``, not as those of
+    ``ids``, which is read again.
 
     ``memory`` is the budget of the command in a task, as ``"1GiB"``; by default the overhead of an
     executor, divided among its cores. ``tasks`` is the number of tasks of a stage. ``both_ways``
@@ -234,12 +238,18 @@ def sides(
 
     With ``listing``, files are listed first if the driver can: their footers have the schema.
     """
+    of_logs: DataFrame | Names | Table = logs
+    if is_table(spark, logs):
+        of_logs = spark.table(str(logs)) if probe else table(spark, str(logs))
+    ids = spark.table(str(ids)) if is_table(spark, ids) else ids
     known: dict[str, Frozen] = {}
     if listing is not None and can_run(spark):
-        given = {n: names_of(n, s) for n, s in (("logs", logs), ("ids", ids)) if not is_frame(s)}
-        known = listed_here(spark, listing, given)
+        both = {"logs": of_logs, "ids": ids}
+        known = listed_here(
+            spark, listing, {n: names_of(n, s) for n, s in both.items() if not is_frame(s)}
+        )
     wanted = pairs(on)
-    left = logs_side(spark, logs, known.get("logs"), probe=probe)
+    left = logs_side(spark, of_logs, known.get("logs"), probe=probe)
     if columns is not None:
         left.choose(columns, [p.log for p in wanted])
     right = ids_side(spark, ids, known.get("ids"))

@@ -14,6 +14,7 @@ from bloomjoin._errors import UsageError
 from ._equality import column
 from ._files import Frozen, absolute, spark_url
 from ._plain import quoted
+from ._tables import Table
 from ._types import inferred
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 class Side:
     """A log or an ID set: a data frame, or files by ``given`` paths and URLs.
 
-    ``listed`` is what the names stand for, if that is known already.
+    ``listed`` is what the names stand for, if that is known already. A ``table`` has a data frame,
+    and a name.
     """
 
     def __init__(
@@ -35,16 +37,20 @@ class Side:
         frame: DataFrame | None,
         given: tuple[str, ...] = (),
         listed: Frozen | None = None,
+        table: Table | None = None,
     ) -> None:
         self.names = tuple(c for name in given for c in _choices(name))
         self.listed = listed
+        self._location = ""
+        if table is not None:
+            self.names, frame, self._location = (table.name,), table.frame, table.location
         self._spark = spark
         self._frame = frame
         self._given = given
         self._columns: list[str] | None = None
         self._every: StructType | None = None
         # Spark would start a job to find the same.
-        self._stored = inferred(spark, listed.firsts) if listed else None
+        self._stored = inferred(spark, listed.firsts) if listed and not table else None
 
     @functools.cached_property
     def frame(self) -> DataFrame:
@@ -79,25 +85,34 @@ class Side:
         self._columns = [*missing, *wanted]
 
     def files(self) -> list[str]:
-        """Return the names of all files, as they are listed or as Spark has them."""
+        """Return the names of all files, as they are listed or as Spark has them, or of a table."""
+        if self._location:
+            return [self._location]
         listed = list(self.listed.identities) if self.listed else []
         return listed or [unquote(name) for name in self.frame.inputFiles()]
 
     def names_all(self, found: Frozen) -> bool:
-        """Report whether each file of a list is named, and once."""
-        return sorted(self.names) == sorted(found.identities) and self.names == self._given
+        """Report whether each file of a list is named, and once, or a table that names them."""
+        each = sorted(self.names) == sorted(found.identities) and self.names == self._given
+        return each or found.of_table
 
 
 def logs_side(
-    spark: SparkSession, logs: DataFrame | Names, listed: Frozen | None = None, *, probe: bool
+    spark: SparkSession,
+    logs: DataFrame | Names | Table,
+    listed: Frozen | None = None,
+    *,
+    probe: bool,
 ) -> Side:
     """Return the log, a data frame if its keys are to be probed, else files."""
+    if isinstance(logs, Table):
+        return Side(spark, None, (), listed, logs)
     if is_frame(logs) != probe:
         raise UsageError(
             "logs: want a data frame in mode probe, got names of files"
             if probe
-            else "logs: want paths or patterns of Parquet files, got a data frame (tasks read the "
-            "files themselves, past the frame's filters, masks and views; mode probe does not)"
+            else "logs: want paths or patterns of Parquet files, or a table's name, got a data "
+            "frame (tasks read files past its filters, masks and views; mode probe does not)"
         )
     return ids_side(spark, logs, listed, "logs")
 
@@ -138,6 +153,8 @@ def given_names(side: str, given: object) -> tuple[str, ...]:
 
 def names_of(side: str, given: object) -> list[str]:
     """Return what the command takes for such names."""
+    if isinstance(given, Table):
+        return [given.name]
     return [c for name in given_names(side, given) for c in _choices(name)]
 
 

@@ -487,6 +487,8 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
     """
     local = os.path.join(folder, "inputs.jsonl") if "://" in output else output
     inputs = [binary, "inputs", *wanted["options"], "--quiet", "--json", "--force", "--repeated"]
+    if any(name.startswith(("delta:", "iceberg:")) for name in wanted["names"]):
+        inputs.append("--allow-empty")
     names = ["--", *wanted["names"]]
     environment = wanted["environment"]
     off = ["--hive-partitioning", "off"]
@@ -494,7 +496,7 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
     if child.code != _DONE:
         return child, {}
     more, otherwise = off, ""
-    if any(_partitioned(entry) for entry in _entries(local)):
+    if not _header(local).get("tables") and any(map(_partitioned, _entries(local))):
         # The same list again, from what is known.
         again = _run([*inputs, "--update", local, "-o", local, *names], environment)
         if again.code == _DONE:
@@ -512,12 +514,12 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
     names = [e["name"] for number, e in enumerate(_entries(local)) if number in firsts]
     options = [o for o in wanted["options"] if o.startswith("--store-option=")]
     inspect = [binary, "inspect", "--json", "--quiet", *options, "--", *names]
-    described = _run(inspect, environment)
-    if described.code != _DONE:
+    described = _run(inspect, environment) if names else None
+    if described and described.code != _DONE:
         return described, {}
     return child, {
         "header": header,
-        "files": json.loads(described.out)["files"],
+        "files": json.loads(described.out)["files"] if described else [],
         "fingerprint": fingerprint(entry["name"] for entry in _entries(local)),
         "otherwise": otherwise,
         "identities": _identities(local),

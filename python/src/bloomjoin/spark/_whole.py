@@ -127,7 +127,7 @@ class Whole:
 
     def write(self, path: str) -> _jobs.Job:
         """Have tasks write the answer to a directory, and leave the commit to the driver."""
-        kept = [c for c in self._columns() if c[0] == "ids" or c[1].name not in self.log.hive]
+        kept = [c for c in self._columns() if c[0] == "ids" or c[1].name not in self.log.in_paths]
         return self._run([*_chosen(kept), "--no-commit", "-o", path + "/"])
 
     def report(self, why: str) -> SparkReport:
