@@ -41,6 +41,8 @@ type Batch struct {
 	misfits []uint32 // rows with a value that does not fit its cast
 	lenient bool     // misfits count as NULLs
 
+	nullParts bool // keys have NULLs
+
 	shared     bool     // data belongs to the record or the page
 	own        []byte   // the batch's own buffer while data is shared
 	sharedInts bool     // ints belongs to the page
@@ -131,6 +133,9 @@ func (b *Batch) Nulls() int {
 	}
 	return n - len(b.misfits)
 }
+
+// NullParts reports whether some keys have NULLs; see [Options].NullsEqual.
+func (b *Batch) NullParts() bool { return b.nullParts }
 
 // Void returns the rows whose key matches nothing, although no part is NULL.
 func (b *Batch) Void() []uint32 {

@@ -26,6 +26,9 @@ type Options struct {
 	// NullMisfits makes a value that does not fit its cast NULL instead of an
 	// error.
 	NullMisfits bool
+	// NullsEqual makes a NULL a part of a key of several columns that equals another NULL. Such a key has
+	// neither cast nor rule.
+	NullsEqual bool
 }
 
 // Encoder turns the key columns of record batches of one schema into normal form.
@@ -208,6 +211,11 @@ func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
 		p.convert = e.steps[i].converter()
 		parts[i] = p
 	}
+	if e.options.NullsEqual && len(parts) > 1 {
+		b.numberRows(b.Len)
+		encodeComposite(parts, true, b)
+		return nil
+	}
 	b.encode(parts)
 	return nil
 }
@@ -226,7 +234,7 @@ func (b *Batch) encode(parts []part) {
 	case len(parts) == 1:
 		encodeChanged(one, b)
 	case !changed:
-		encodeComposite(parts, b)
+		encodeComposite(parts, false, b)
 	default:
 		encodeChangedComposite(parts, b)
 	}
@@ -252,10 +260,7 @@ func (e *Encoder) EncodeIDs(file string, rec arrow.Record, b *Batch) error {
 // findRows lists the rows without a NULL in the key.
 func (b *Batch) findRows(parts []part) {
 	if !slices.ContainsFunc(parts, (part).mayBeNull) {
-		b.Rows = slices.Grow(b.Rows, b.Len)[:b.Len]
-		for row := range b.Rows {
-			b.Rows[row] = uint32(row)
-		}
+		b.numberRows(b.Len)
 		return
 	}
 	for row := range b.Len {
@@ -300,11 +305,15 @@ func encodeOne(p *part, b *Batch) {
 }
 
 // encodeComposite encodes keys of several columns. It writes the length before each
-// part, so that ("ab","c") and ("a","bc") differ.
-func encodeComposite(parts []part, b *Batch) {
+// part, so that ("ab","c") and ("a","bc") differ. nulls: parts may be NULL.
+func encodeComposite(parts []part, nulls bool, b *Batch) {
 	var tmp []byte
 	for _, row := range b.Rows {
 		for i := range parts {
+			if nulls && parts[i].isNull(int(row)) {
+				b.data, b.nullParts = binary.AppendUvarint(b.data, nullPart), true
+				continue
+			}
 			tmp = parts[i].stored(tmp[:0], int(row))
 			b.data = binary.AppendUvarint(b.data, uint64(len(tmp)))
 			b.data = append(b.data, tmp...)
@@ -312,6 +321,9 @@ func encodeComposite(parts []part, b *Batch) {
 		b.ends = append(b.ends, len(b.data))
 	}
 }
+
+// nullPart stands for a NULL, in place of a length, which is never as large.
+const nullPart = 1 << 63
 
 // part reads one key column of one record batch.
 type part struct {

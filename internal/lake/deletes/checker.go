@@ -20,7 +20,7 @@ type Checker struct {
 	after  uint32 // older keys count as well as this one
 	file   *arrowparquet.Parquet
 	buf    *parquet.Buffers
-	coder  coder
+	enc    *keys.Encoder
 	read   []int                  // columns of the key
 	leaf   *arrowparquet.LeafKeys // nil: the key is not one leaf
 	pruner *prune.Pruner          // nil: any row may have a deleted key
@@ -43,8 +43,8 @@ type Checker struct {
 // Checker returns a checker of a file with a sequence number.
 func (k *Keys) Checker(f *arrowparquet.Parquet, seq int64, buf *parquet.Buffers) (*Checker, error) {
 	after, _ := slices.BinarySearch(k.numbers, seq+1)
-	c := &Checker{keys: k, after: uint32(after), file: f, buf: buf, coder: coder{columns: k.columns, nulls: len(k.byNulls) > 1}}
-	enc, err := keys.NewEncoder(f.KeySchema(), k.columns, keys.Options{})
+	c := &Checker{keys: k, after: uint32(after), none: after == len(k.numbers), file: f, buf: buf}
+	enc, err := keys.NewEncoder(f.KeySchema(), k.columns, nullsEqual)
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +52,7 @@ func (k *Keys) Checker(f *arrowparquet.Parquet, seq int64, buf *parquet.Buffers)
 	if leaf, ok := f.Leaf(enc.Index()); ok {
 		c.leaf = leaf.Keys(nil, keys.Options{})
 	}
-	values := k.byNulls[0]
-	c.none = after == len(k.numbers) || values.newest == nil && len(k.byNulls) == 1
-	if len(k.byNulls) == 1 && !c.none {
+	if k.null == 0 && !k.nulls && k.newest != nil {
 		c.pruner, err = prune.New(f.File(), f.Schema(), k.columns, keys.Options{Classes: enc.Classes()}, between{k.bounds})
 	}
 	return c, err
@@ -144,40 +142,40 @@ func (c *Checker) records(ctx context.Context, group int, asked []uint32) error 
 		of = nil
 	}
 	for rec, err := range c.file.ReadKeys(parquet.WithTurn(ctx, nil), group, c.read, of) {
+		if err == nil && c.enc == nil {
+			c.enc, err = keys.NewEncoder(rec.Schema(), c.keys.columns, nullsEqual)
+		}
 		if err == nil {
-			err = c.coder.each(rec, func(nulls uint64, b *keys.Batch, some []uint32) error {
-				for _, p := range c.deleted(nulls, b, some) {
-					if b != nil {
-						p = b.Rows[p]
-					}
-					c.dead[at+p] = true
-				}
-				return nil
-			})
+			err = c.enc.Encode(rec, &c.batch)
 		}
 		if err != nil {
 			return err
+		}
+		dead := c.dead[at:][:rec.NumRows()]
+		if b := &c.batch; len(b.Rows) < b.Len && c.keys.null > c.after {
+			for i := range dead {
+				dead[i] = true
+			}
+			for _, row := range b.Rows {
+				dead[row] = false
+			}
+		}
+		for _, p := range c.deleted(&c.batch) {
+			dead[c.batch.Rows[p]] = true
 		}
 		at += uint32(rec.NumRows())
 	}
 	return nil
 }
 
-// deleted returns those of some positions in a batch, nil for all, whose keys are deleted.
-func (c *Checker) deleted(nulls uint64, b *keys.Batch, some []uint32) []uint32 {
-	s := c.keys.byNulls[nulls]
-	switch {
-	case s == nil || b == nil && s.when <= c.after || b != nil && s.newest == nil:
+// deleted returns the positions of keys in a batch that are deleted.
+func (c *Checker) deleted(b *keys.Batch) []uint32 {
+	if c.keys.newest == nil {
 		return nil
-	case b == nil:
-		return some
 	}
 	c.hashes = b.Hash(hash, c.hashes)
-	c.hits = s.filter.Probe(c.hashes, c.hits[:0])
-	if some != nil {
-		c.hits = rows.Common(c.hits, some)
-	}
-	c.found = s.newest.later(b, c.hashes, c.hits, c.after, c.found[:0])
+	c.hits = c.keys.filter.Probe(c.hashes, c.hits[:0])
+	c.found = c.keys.newest.later(b, c.hashes, c.hits, c.after, c.found[:0])
 	return c.found
 }
 
@@ -193,7 +191,7 @@ func (c *Checker) pages(ctx context.Context, group int, asked []uint32, expected
 	if int64(len(asked)) < c.file.GroupRows(group) {
 		chunk.Select(asked)
 	}
-	null := c.keys.byNulls[1] != nil && c.keys.byNulls[1].when > c.after
+	null := c.keys.null > c.after
 	c.dict = nil
 	dict, err := chunk.ReadDictionary(ctx)
 	if err == nil && dict != nil {
@@ -269,7 +267,7 @@ func (c *Checker) page(p *parquet.Page, dead []bool, full uint8, null bool) erro
 // values calls fn with the values of a page without dictionary indices that are deleted.
 func (c *Checker) values(p *parquet.Page, fn func(v uint32)) error {
 	return c.leaf.Fill(&c.batch, p, func(b *keys.Batch) error {
-		for _, at := range c.deleted(0, b, nil) {
+		for _, at := range c.deleted(b) {
 			fn(b.Rows[at])
 		}
 		return nil

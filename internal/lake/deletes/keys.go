@@ -35,16 +35,12 @@ type Keys struct {
 
 	expected uint64 // number of keys of which no column is NULL, if no two are equal
 
-	mu      sync.Mutex            // of the rest, while files are read
-	byNulls map[uint64]*sameNulls // bit i: column i is NULL
-	bounds  *keys.Bounds          // of keys without NULLs; nil: there are none
-}
-
-// sameNulls has keys of which the same columns are NULL, by the others. NULL equals NULL here.
-type sameNulls struct {
-	filter *bloom.Filter // nil: it lets all through
-	newest *newest
-	when   uint32 // if all columns are NULL: the number of the only key
+	filter *bloom.Filter
+	mu     sync.Mutex   // of the rest, while files are read
+	newest *newest      // nil: there are no keys but NULL
+	bounds *keys.Bounds // nil: they are not known, or keys have NULLs
+	null   uint32       // of a key of one column that is NULL; NULL equals NULL here
+	nulls  bool         // keys of several columns have NULLs
 }
 
 // Share is one of equal shares of all keys, by their hashes.
@@ -129,12 +125,11 @@ func (k *Keys) fill(ctx context.Context, src storage.Source, table *lake.Table) 
 	if err := k.charge(int64(params.Bytes())); err != nil {
 		return err
 	}
-	filter, err := bloom.New(params)
-	if err != nil {
+	var err error
+	if k.filter, err = bloom.New(params); err != nil {
 		return err
 	}
-	k.byNulls = map[uint64]*sameNulls{0: {filter: filter}}
-	shared := bloom.NewShared(filter, filterBuffer)
+	shared := bloom.NewShared(k.filter, filterBuffer)
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(max(objects.Concurrency(src, k.set.Files[0].Place), runtime.GOMAXPROCS(0)))
 	for i := range k.set.Files {
@@ -145,7 +140,7 @@ func (k *Keys) fill(ctx context.Context, src storage.Source, table *lake.Table) 
 				return err
 			}
 			at, _ := slices.BinarySearch(k.numbers, f.Seq)
-			l := &keyFile{keys: k, when: uint32(at + 1), filter: shared.Adder(), coder: coder{columns: k.columns, nulls: true}}
+			l := &keyFile{keys: k, when: uint32(at + 1), filter: shared.Adder()}
 			defer l.end()
 			return readFile(ctx, src, k.room, f, func(p *parquet.File) (*parquet.View, error) {
 				v, err := table.View(p, nil)
@@ -174,33 +169,34 @@ func (k *Keys) charge(bytes int64) error {
 // Release returns the memory of the keys, which are not used any more.
 func (k *Keys) Release() { _ = k.room.Reserve(ErrFull, -k.held.Swap(0), keyShare) }
 
-// with returns the keys of which the given columns are NULL, for files that are being read.
-func (k *Keys) with(nulls uint64) *sameNulls {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byNulls[nulls] == nil {
-		k.byNulls[nulls] = new(sameNulls)
-	}
-	return k.byNulls[nulls]
-}
+// nullsEqual are the options for keys of deleted rows.
+var nullsEqual = keys.Options{NullsEqual: true}
 
 // keyFile reads the keys of one delete file.
 type keyFile struct {
 	keys   *Keys
 	when   uint32
 	filter *bloom.Adder
-	coder  coder
+
+	enc    *keys.Encoder // nil before the first record
+	batch  keys.Batch
 	bounds *keys.Bounds
 
 	hashes, mine []uint64
 	parts        [numParts][]entry
 }
 
-func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) error {
+func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) (err error) {
 	for g := range p.NumGroups() {
 		for rec, err := range p.ReadKeys(ctx, g, nil, nil) {
+			if err == nil && l.enc == nil {
+				l.enc, err = keys.NewEncoder(rec.Schema(), l.keys.columns, nullsEqual)
+			}
 			if err == nil {
-				err = l.coder.each(rec, l.add)
+				err = l.enc.Encode(rec, &l.batch)
+			}
+			if err == nil {
+				err = l.add(&l.batch)
 			}
 			if err != nil {
 				return err
@@ -210,74 +206,66 @@ func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) error {
 	return nil
 }
 
-// end adds what waits.
-func (l *keyFile) end() {
-	l.filter.Flush()
-	l.keys.mu.Lock()
-	defer l.keys.mu.Unlock()
-	if l.keys.bounds == nil {
-		l.keys.bounds = l.bounds
-	} else {
-		l.keys.bounds.Merge(l.bounds)
+// add adds keys.
+func (l *keyFile) add(b *keys.Batch) error {
+	if err := l.begin(b); err != nil {
+		return err
 	}
+	if l.bounds == nil {
+		l.bounds = keys.NewBounds(l.enc.Classes())
+	}
+	if !b.NullParts() {
+		l.bounds.Add(b)
+	}
+	return l.divide(b)
 }
 
-// add adds keys whose given columns are NULL.
-func (l *keyFile) add(nulls uint64, b *keys.Batch, some []uint32) (err error) {
+// begin notes NULLs, and makes the table.
+func (l *keyFile) begin(b *keys.Batch) error {
 	k := l.keys
-	s := k.with(nulls)
-	if b == nil {
-		k.mu.Lock()
-		s.when = max(s.when, l.when)
-		k.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.nulls = k.nulls || b.NullParts(); b.Nulls() > 0 {
+		k.null = max(k.null, l.when)
+	}
+	if k.newest != nil || len(b.Rows) == 0 {
 		return nil
 	}
 	_, ints := b.Ints()
-	k.mu.Lock()
-	if s.newest == nil {
-		s.newest = newNewest(ints, k.charge)
-		if nulls == 0 {
-			err = s.newest.expect(k.expected, k.room.Part(2*keyShare, math.MaxInt64))
-		}
-	}
-	k.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if nulls == 0 {
-		if l.bounds == nil {
-			l.bounds = keys.NewBounds(l.coder.encoders[0].Classes())
-		}
-		l.bounds.Add(b)
-	}
-	return l.divide(s, b, some)
+	k.newest = newNewest(ints, k.charge)
+	return k.newest.expect(k.expected, k.room.Part(2*keyShare, math.MaxInt64))
 }
 
-// divide adds keys to the parts of a table.
-func (l *keyFile) divide(s *sameNulls, b *keys.Batch, some []uint32) error {
+// end adds what waits.
+func (l *keyFile) end() {
+	l.filter.Flush()
+	k := l.keys
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bounds == nil {
+		k.bounds = l.bounds
+	} else {
+		k.bounds.Merge(l.bounds)
+	}
+}
+
+// divide adds keys of the share to the parts of the table.
+func (l *keyFile) divide(b *keys.Batch) error {
 	ints, _ := b.Ints()
 	l.hashes, l.mine = b.Hash(hash, l.hashes), l.mine[:0]
 	for i, h := range l.hashes {
-		if some != nil && (len(some) == 0 || some[0] != uint32(i)) {
-			continue
-		}
-		if some != nil {
-			some = some[1:]
-		}
 		if l.keys.share.has(h) {
-			e := s.newest.entry(ints, l.hashes, uint32(i))
+			e := l.keys.newest.entry(ints, l.hashes, uint32(i))
 			l.parts[e.hash%numParts] = append(l.parts[e.hash%numParts], e)
 			l.mine = append(l.mine, h)
 		}
 	}
-	if s.filter != nil {
-		l.filter.Add(l.mine)
-	}
+	l.filter.Add(l.mine)
 	for i, part := range l.parts {
 		if len(part) == 0 {
 			continue
 		}
-		if err := s.newest.add(b, part, l.when); err != nil {
+		if err := l.keys.newest.add(b, part, l.when); err != nil {
 			return err
 		}
 		l.parts[i] = part[:0]
