@@ -251,11 +251,7 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 
 // rowsOf returns the number of rows of an output, as its footer has it.
 func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
-	opts := source.Opening{OpenOptions: source.OpenOptions{Store: o.Store, Mem: o.mem}}
-	if err := opts.Fill(); err != nil {
-		return 0, err
-	}
-	f, err := source.OpenObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	f, err := o.openOutput(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -264,6 +260,15 @@ func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err erro
 		err = faults.Unsupported(fault.At{File: name}, "counting the rows of this format")
 	}
 	return n, errors.Join(err, f.Close())
+}
+
+// openOutput opens an output.
+func (o Destination) openOutput(ctx context.Context, name string) (*source.File, error) {
+	opts := source.Opening{OpenOptions: source.OpenOptions{Store: o.Store, Mem: o.mem}}
+	if err := opts.Fill(); err != nil {
+		return nil, err
+	}
+	return source.OpenObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
 }
 
 // Earlier is what is known of a run that has written an output before, as a report has it. Of a
@@ -387,12 +392,12 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 		return nil, err
 	}
 	done, err := d.Complete(ctx, names)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDone) {
 		return nil, err
 	}
 	is := &Directory{Runs: done.Runs, Workers: done.Workers, Complete: true}
 	is.fill(done.State)
-	return is, nil
+	return is, err
 }
 
 // unfinished returns the directory whose runs are to be committed or swept.
