@@ -29,8 +29,7 @@ func (c *cli) commitCmd() *cobra.Command {
 The last worker does this by itself, unless it ran with --no-commit or does not see what the others have written. Workers without a common file system have each a directory and manifests of their own: bring their files together in OUT/, and name the manifests.`,
 		Example: `  bloomjoin commit out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json
-  bloomjoin commit --as iceberg out/
-  bloomjoin commit --sweep out/`,
+  bloomjoin commit --as iceberg out/`,
 		Annotations: flags.Help("outputs"),
 		Args:        flags.SomeArguments("OUT/"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +50,7 @@ The last worker does this by itself, unless it ran with --no-commit or does not 
 	}
 	f := cmd.Flags()
 	flags.AddManifestDir(f, &manifests)
-	f.StringVar(&as, "as", "", "`FORMAT` then list the files for a table: iceberg or delta")
+	f.StringVar(&as, "as", "", "`FORMAT` list the files for a table, too: iceberg or delta")
 	f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left")
 	f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` least age of that, as 7d")
 	f.BoolVar(&c.Force, "force", false, "remove it")
@@ -106,6 +105,7 @@ func (c *cli) commit(ctx context.Context, manifests, as string, args []string) e
 		c.Say("%s: %s for a table", r.Added, words.Things(int64(done.Files), "file"))
 	}
 	r.Head = c.NewHead("commit", start)
+	r.AlreadyDone = again
 	return c.Report(r, out.Name)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
 // Added is a file that is to be added to a table.
@@ -73,6 +75,11 @@ func (v *Part) set(p hive.Part, typ, file string) error {
 	v.Text, v.JSON = &text, text
 	switch a := a.(type) {
 	case *array.String, *array.Binary, *array.FixedSizeBinary:
+	case *array.Decimal128, *array.Decimal256:
+		d := t.(arrow.DecimalType)
+		n, _ := scalar.Decimal(text, int(d.GetPrecision()), int(d.GetScale()))
+		text = decimalText(n, d)
+		v.JSON = text
 	case *array.Timestamp:
 		at := time.UnixMicro(int64(a.Value(0))).UTC()
 		iso := at.Format("2006-01-02T15:04:05.000000")
@@ -90,7 +97,7 @@ type Stats struct {
 	Path  []string
 	ID    int32  // -1: none
 	Type  string // as in Column; empty: one that tables lack
-	Nulls int64  // -1: unknown
+	Nulls int64  // negative: unknown
 	// Least and Most are inclusive bounds as Iceberg's single values, and times in microseconds; nil: unknown.
 	Least, Most []byte
 }
@@ -133,12 +140,9 @@ func statsOf(f *parquet.File, n *meta.Node, order meta.Order) Stats {
 			b.Add(order, one)
 		}
 	}
-	s.Nulls = max(s.Nulls, -1)
 	lo, hi, _, _ := order.Shorten(b, longestText)
 	if s.Type != "string" || utf8.Valid(lo) && utf8.Valid(hi) {
-		if lo, hi = single(l, lo, 0), single(l, hi, 999); lo != nil && hi != nil {
-			s.Least, s.Most = lo, hi
-		}
+		s.Least, s.Most = single(l, lo, 0), single(l, hi, 999)
 	}
 	return s
 }
@@ -171,22 +175,17 @@ func single(l *meta.Leaf, v []byte, up int64) []byte {
 // typeOf returns the type of a column that a leaf is, as Column has it; empty: tables have none.
 func typeOf(l *meta.Leaf) string {
 	switch g := l.Logical; g.Kind {
-	case meta.None:
+	case meta.None, meta.BSON:
 		if l.Type == format.FixedLenByteArray {
 			return fmt.Sprintf("fixed[%d]", l.TypeLength)
 		}
 		return physical[l.Type]
 	case meta.Int:
-		switch {
-		case g.Signed && g.BitWidth == 8:
-			return "tinyint"
-		case g.Signed:
-			return fmt.Sprintf("int%d", g.BitWidth)
+		if g.Signed {
+			return strings.Replace(fmt.Sprintf("int%d", g.BitWidth), "int8", "tinyint", 1)
 		}
 	case meta.String, meta.Enum, meta.JSON:
 		return "string"
-	case meta.BSON:
-		return "binary"
 	case meta.UUID:
 		return uuidType
 	case meta.Decimal:

@@ -68,7 +68,7 @@ func (v *Value) Text(typ string) (text string, ok bool) {
 		case strings.HasPrefix(typ, "decimal"):
 			t, err := keys.ParseType(typ)
 			if d, ok := t.(arrow.DecimalType); ok && err == nil && len(v.Bytes) > 0 && len(v.Bytes) <= 32 {
-				return decimalText(v.Bytes, d), true
+				return decimalText(Signed(v.Bytes), d), true
 			}
 		}
 		return "", false
@@ -95,10 +95,10 @@ func (v *Value) Text(typ string) (text string, ok bool) {
 // HasText reports whether the year of a time has four digits.
 func HasText(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }
 
-// decimalText returns a decimal of big-endian bytes.
-func decimalText(b []byte, t arrow.DecimalType) string {
+// decimalText returns a decimal of an unscaled number.
+func decimalText(n *big.Int, t arrow.DecimalType) string {
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(t.GetScale())), nil)
-	return new(big.Rat).SetFrac(Signed(b), unit).FloatString(int(t.GetScale()))
+	return new(big.Rat).SetFrac(n, unit).FloatString(int(t.GetScale()))
 }
 
 // Signed returns the integer of two's complement, big-endian bytes.

@@ -79,15 +79,12 @@ func (f *File) Nulls(rowGroup, leaf int) int64 {
 	return n.V
 }
 
-// Starts returns where the row groups with rows begin; nil: they do not ascend.
+// Starts returns where the row groups with rows begin.
 func (f *File) Starts() (all []int64) {
 	for g, group := range f.RowGroups {
 		if group.Rows > 0 {
 			all = append(all, chunkStart(&f.Metadata.RowGroups[g].Columns[0].MetaData))
 		}
-	}
-	if !slices.IsSorted(all) {
-		return nil
 	}
 	return all
 }

@@ -30,10 +30,10 @@ func (d *Dir) WriteAdded(ctx context.Context, format string, line func(f *File, 
 				lines[i], err = line(&files[i], d.path(files[i].Name), hive)
 				return err
 			})
-			if err != nil {
-				return err
+			if err == nil {
+				_, err = w.Write(append(bytes.Join(lines, []byte("\n")), '\n'))
 			}
-			if _, err := w.Write(append(bytes.Join(lines, []byte("\n")), '\n')); err != nil {
+			if err != nil {
 				return err
 			}
 		}

@@ -183,22 +183,20 @@ func (s *State) changing() map[string]bool {
 // published.
 func (d *Dir) copyState(ctx context.Context, l *listing, s *State) (err error) {
 	for range maxCommitAttempts {
-		if err := d.all(len(l.added), func(i int) error { return d.removeManifest(ctx, l.added[i]) }); err != nil {
+		err = d.all(len(l.added), func(i int) error { return d.removeManifest(ctx, l.added[i]) })
+		if err == nil {
+			err = d.writeState(ctx, copyName, s, true)
+		}
+		if err == nil {
+			l, err = d.lookBeside(ctx)
+		}
+		if err != nil || l.newest == s.Generation {
 			return err
 		}
-		if err := d.writeState(ctx, copyName, s, true); err != nil {
-			return err
+		if l, err = d.settled(ctx); err == nil {
+			s, err = l.state(ctx)
 		}
-		if l, err = d.lookBeside(ctx); err != nil {
-			return err
-		}
-		if l.newest == s.Generation {
-			return nil
-		}
-		if l, err = d.settled(ctx); err != nil {
-			return err
-		}
-		if s, err = l.state(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 	}

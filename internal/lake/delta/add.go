@@ -13,10 +13,7 @@ import (
 
 // Add returns a file as a line of the log.
 func Add(f *lake.Added) ([]byte, error) {
-	stats, err := json.Marshal(statsOf(f))
-	if err != nil {
-		return nil, err
-	}
+	stats, _ := json.Marshal(statsOf(f)) // maps, texts and numbers
 	// A colon in the first name would be the end of a scheme.
 	path := strings.ReplaceAll((&url.URL{Path: f.Name}).EscapedPath(), ":", "%3A")
 	a := add{path, map[string]*string{}, f.Size, f.Modified, string(stats), nil}
@@ -70,7 +67,7 @@ func form(typ string, b []byte) any {
 	case strings.HasPrefix(typ, "decimal"): // readers take it for a float first
 		f, _ := strconv.ParseFloat(text, 64)
 		digits, exp, _, _ := scalar.SplitDecimal(text)
-		if d, e, _, _ := scalar.SplitDecimal(strconv.FormatFloat(f, 'g', -1, 64)); d != digits || e != exp {
+		if d, e, _, _ := scalar.SplitDecimal(strconv.FormatFloat(f, 'g', -1, 64)); d != digits || e != exp && d != "" {
 			return nil
 		}
 	}

@@ -41,7 +41,7 @@ func Add(f *lake.Added) ([]byte, error) {
 			a.Values[name], a.Nulls[name] = a.Rows, s.Nulls
 		}
 		// The column of nanoseconds may be one of microseconds, and readers have compared UUIDs as signed.
-		if s.Least != nil && s.Type != "" && s.Type != "uuid" && !strings.HasSuffix(s.Type, "_ns") {
+		if s.Least != nil && s.Most != nil && s.Type != "" && s.Type != "uuid" && !strings.HasSuffix(s.Type, "_ns") {
 			a.Least[name], a.Most[name] = hex.EncodeToString(s.Least), hex.EncodeToString(s.Most)
 		}
 	}
