@@ -18,7 +18,7 @@ import (
 )
 
 func (c *cli) commitCmd() *cobra.Command {
-	var manifests string
+	var manifests, as string
 	var sweep bool
 	var older time.Duration
 	cmd := &cobra.Command{
@@ -29,11 +29,13 @@ func (c *cli) commitCmd() *cobra.Command {
 The last worker does this by itself, unless it ran with --no-commit or does not see what the others have written. Workers without a common file system have each a directory and manifests of their own: bring their files together in OUT/, and name the manifests.`,
 		Example: `  bloomjoin commit out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json
-  bloomjoin commit --sweep out/`,
+  bloomjoin commit --as iceberg out/`,
 		Annotations: flags.Help("outputs"),
 		Args:        flags.SomeArguments("OUT/"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case sweep && as != "":
+				return flags.Usagef("--as %s: not with --sweep", as)
 			case sweep && len(args) > 1:
 				return flags.Usagef("--sweep: want one directory, got %s, too", args[1])
 			case older < 0:
@@ -41,13 +43,14 @@ The last worker does this by itself, unless it ran with --no-commit or does not 
 			case !sweep && (c.Force || cmd.Flags().Changed("older")):
 				return flags.Usagef("--force and --older are for --sweep (add it)")
 			case !sweep:
-				return c.commit(cmd, manifests, args)
+				return c.commit(cmd.Context(), manifests, as, args)
 			}
 			return c.sweep(cmd.Context(), manifests, args[0], older)
 		},
 	}
 	f := cmd.Flags()
 	flags.AddManifestDir(f, &manifests)
+	f.StringVar(&as, "as", "", "`FORMAT` list the files for a table, too: iceberg or delta")
 	f.BoolVar(&sweep, "sweep", false, "list what killed attempts have left")
 	f.DurationVar(&older, "older", 24*time.Hour, "`DURATION` least age of that, as 7d")
 	f.BoolVar(&c.Force, "force", false, "remove it")
@@ -64,10 +67,17 @@ type commitReport struct {
 	Files   int   `json:"files"`
 	Rows    int64 `json:"rows_out"`
 	Bytes   int64 `json:"bytes"`
+
+	Added string `json:"added,omitempty"` // what --as has written
 }
 
-func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
-	ctx, start := cmd.Context(), time.Now()
+func (c *cli) commit(ctx context.Context, manifests, as string, args []string) error {
+	start := time.Now()
+	if as != "" {
+		if err := flags.OneOf("as", as, "iceberg", "delta"); err != nil {
+			return err
+		}
+	}
 	out, err := c.outDir(ctx, args[0], manifests)
 	if err != nil {
 		return err
@@ -77,17 +87,26 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 		return err
 	}
 	done, err := output.Commit(ctx, out, names)
-	if errors.Is(err, output.ErrDone) {
+	again := errors.Is(err, output.ErrDone)
+	switch {
+	case again && as == "":
 		return c.AlreadyDone(ctx, "commit", out.Name, start, err, output.Earlier{})
-	}
-	if err != nil {
+	case err != nil && !again:
 		return err
+	case !again:
+		c.Say("%s: %s of %s %s complete: %s in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"), words.Number(done.Workers, "is", "are"),
+			words.Things(done.Rows, "row"), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
 	}
-	c.Say("%s: %s of %s %s complete: %s in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"), words.Number(done.Workers, "is", "are"),
-		words.Things(done.Rows, "row"), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
-	return c.Report(commitReport{
-		Head: c.NewHead("commit", start), Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes,
-	}, out.Name)
+	r := commitReport{Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes}
+	if as != "" {
+		if r.Added, err = output.Added(ctx, out, as); err != nil {
+			return err
+		}
+		c.Say("%s: %s for a table", r.Added, words.Things(int64(done.Files), "file"))
+	}
+	r.Head = c.NewHead("commit", start)
+	r.AlreadyDone = again
+	return c.Report(r, out.Name)
 }
 
 // outDir returns the directory that commit is about.

@@ -17,6 +17,8 @@ func outputErrors() []errorGroup {
 			{about: "One file under two names", cmd: join + "-o out/ --base . logs", setup: []string{join + "-o out/ logs"}, exit: session.ExitFailed},
 			{about: "A commit before all workers are done", cmd: "bloomjoin commit out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: session.ExitFailed},
 			{about: "What a worker has written is gone", cmd: scan + "--shard 1/2 -o out/ logs", setup: []string{scan + "--shard 0/2 -o out/ logs", "remove out/*.staged"}, exit: session.ExitFailed},
+			{about: "A list for a table of files that are not Parquet", cmd: "bloomjoin commit --as delta out/", setup: []string{scan + "--format arrow -o out/ logs"}, exit: session.ExitFailed},
+			{about: "A table of an unknown format", cmd: "bloomjoin commit --as hudi out/", setup: earlier, exit: session.ExitUsage},
 			{about: "A commit where no worker has written", cmd: "bloomjoin commit no-data/", exit: session.ExitFailed},
 			{about: "Files that are not ours in the output directory", cmd: scan + "-o no-data/ logs", exit: session.ExitFailed},
 			{about: "The output is an input", cmd: scan + "--force -o logs/monday.parquet logs/monday.parquet", exit: session.ExitFailed},

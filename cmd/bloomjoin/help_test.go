@@ -285,7 +285,7 @@ func TestBadValues(t *testing.T) {
 		"index": {"a,", "a::int64"}, "index-fpr": {"0", "1", "x"}, "network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
 		"memory": {"lots", "0", "1MiB"}, "stdin-digest": {"x", "abc"}, "threads": {"-1", "x"}, "progress": {"bar"}, "progress-interval": {"0s", "9ms", "-1s", "30", "x"}, "log-format": {"xml", ""},
 		"metrics": {"-", "", ".", "s3://bucket/run.prom", "help_test.go"}, "log": {"-", "", ".", "s3://bucket/run.log", "nowhere/run.log", "help_test.go"},
-		"older":        {"x", "-1s", "1h"}, // a right one, too, without --sweep
+		"as": {"hudi"}, "older": {"x", "-1s", "1h"}, // a right one, too, without --sweep
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
 		"time": {"a,", "a,b", ""}, "time-unit": {"h", ""}, "window": {"x", "-1h", "0s"}, "slots": {"0", "65", "x"}, "rate": {"0", "-1", "x"}, "late": {"maybe", ""}, "max-jump": {"x", "-1s"},

@@ -61,11 +61,12 @@ func (p *Parquet) Holds(group, column int, value arrow.Array) bool {
 	c := p.columns[column]
 	chunk := &p.f.Metadata.RowGroups[group].Columns[c.leaf].MetaData
 	stats, l := &chunk.Statistics, &p.f.Leaves[c.leaf]
-	if c.sink == nil || !stats.NullCount.Valid || !p.f.BoundsBelieved(l) {
+	nulls := p.f.Nulls(group, c.leaf)
+	if c.sink == nil || nulls < 0 || !p.f.BoundsBelieved(l) {
 		return false
 	}
 	if value.IsNull(0) {
-		return stats.NullCount.V == chunk.NumValues
+		return nulls == chunk.NumValues
 	}
 	as, err := NewConstant(c.field.Name, value)
 	if err != nil || as.leaf.Element.Type.V != l.Type || int(as.leaf.Element.TypeLength.V) != l.TypeLength {
@@ -78,6 +79,6 @@ func (p *Parquet) Holds(group, column int, value arrow.Array) bool {
 			return false
 		}
 	}
-	return stats.NullCount.V == 0 && l.Type != format.Float && l.Type != format.Double &&
+	return nulls == 0 && l.Type != format.Float && l.Type != format.Double &&
 		stats.MinValue.Valid && bytes.Equal(stats.MinValue.V, plain) && stats.MaxValue.Valid && bytes.Equal(stats.MaxValue.V, plain)
 }

@@ -55,7 +55,7 @@ func (l *LeafScan) within(ctx context.Context, group int) (rows.Set, error) {
 
 func (l *LeafScan) compressedKeyBytes(group int) (bytes int64, ok bool) {
 	f := l.file.Parquet().File()
-	return f.Metadata.RowGroups[group].Columns[l.Number()].MetaData.TotalCompressedSize, f.NoNulls(group, l.Number())
+	return f.Metadata.RowGroups[group].Columns[l.Number()].MetaData.TotalCompressedSize, f.Nulls(group, l.Number()) == 0
 }
 
 func (l *LeafScan) entries() []uint32 { return l.of }
@@ -171,7 +171,7 @@ func (l *LeafScan) misfits(indices []uint32) error {
 func (l *LeafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
 	f, leaf := l.file.Parquet().File(), l.Number()
 	switch {
-	case l.counts || !f.NoNulls(group, leaf):
+	case l.counts || f.Nulls(group, leaf) != 0:
 		return false, nil
 	case f.Remote() && f.LeavesDictionary(group, leaf): // some pages may do without
 		return false, nil

@@ -3,6 +3,8 @@
 //
 //	delta:URL@v12 ── ParseName ──► Name ── a package below, as delta ──► Table, Files
 //
+// The way back is a line that adds a file to a table: NewAdded and StatsOf have what formats share of it.
+//
 // Package source makes inputs of these, and package inputs lists them. Rooms above know no tables:
 // an open file has the table's columns, and deleted rows are those that its condition leaves out.
 package lake

@@ -357,32 +357,16 @@ func fits(typ string, l *meta.Leaf) bool {
 	switch typ {
 	case "tinyint", "int16":
 		return l.Type == format.Int32 && whole
-	case "int32":
-		return l.Type == format.Int32 && whole && (g.Kind == meta.None || g.BitWidth == 32)
 	case "int64":
 		return l.Type == format.Int64 && whole
-	case "float":
-		return l.Type == format.Float
-	case "double":
-		return l.Type == format.Double
-	case "boolean":
-		return l.Type == format.Boolean
 	case "string", "binary":
 		return l.Type == format.ByteArray && slices.Contains([]meta.Kind{meta.None, meta.String, meta.Enum, meta.JSON, meta.BSON}, g.Kind)
-	case "date":
-		return g.Kind == meta.Date
-	case "time":
-		return g.Kind == meta.Time && g.Unit == meta.Micros
 	case "timestamptz", "timestamp", "timestamptz_ns", "timestamp_ns":
 		return l.Type == format.Int96 || g.Kind == meta.Timestamp
+	case uuidType:
+		return l.TypeLength == 16 && (g.Kind == meta.None || g.Kind == meta.UUID)
 	}
-	switch t, _ := keys.ParseType(typ); t := t.(type) {
-	case *arrow.FixedSizeBinaryType:
-		return l.Type == format.FixedLenByteArray && l.TypeLength == t.ByteWidth && (g.Kind == meta.None || g.Kind == meta.UUID && typ == uuidType)
-	case arrow.DecimalType:
-		return g.Kind == meta.Decimal && int32(g.Precision) == t.GetPrecision() && int32(g.Scale) == t.GetScale()
-	}
-	return false
+	return typ == typeOf(l)
 }
 
 // widen gives the element of a leaf the type of a column. It returns false if that is not wider.

@@ -18,6 +18,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/delta"
+	"github.com/bloomjoin/bloomjoin/internal/lake/iceberg"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -251,11 +254,7 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 
 // rowsOf returns the number of rows of an output, as its footer has it.
 func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
-	opts := source.Opening{OpenOptions: source.OpenOptions{Store: o.Store, Mem: o.mem}}
-	if err := opts.Fill(); err != nil {
-		return 0, err
-	}
-	f, err := source.OpenObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	f, err := o.openOutput(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -264,6 +263,15 @@ func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err erro
 		err = faults.Unsupported(fault.At{File: name}, "counting the rows of this format")
 	}
 	return n, errors.Join(err, f.Close())
+}
+
+// openOutput opens an output.
+func (o Destination) openOutput(ctx context.Context, name string) (*source.File, error) {
+	opts := source.Opening{OpenOptions: source.OpenOptions{Store: o.Store, Mem: o.mem}}
+	if err := opts.Fill(); err != nil {
+		return nil, err
+	}
+	return source.OpenObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
 }
 
 // Earlier is what is known of a run that has written an output before, as a report has it. Of a
@@ -387,12 +395,12 @@ func Commit(ctx context.Context, out Destination, names []string) (*Directory, e
 		return nil, err
 	}
 	done, err := d.Complete(ctx, names)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDone) {
 		return nil, err
 	}
 	is := &Directory{Runs: done.Runs, Workers: done.Workers, Complete: true}
 	is.fill(done.State)
-	return is, nil
+	return is, err
 }
 
 // unfinished returns the directory whose runs are to be committed or swept.
@@ -413,6 +421,36 @@ func Sweep(ctx context.Context, out Destination, older time.Duration, remove boo
 		return nil, err
 	}
 	return d.Sweep(ctx, older, remove)
+}
+
+// Added writes what adds the files of a complete directory to a table of a format, iceberg or delta, beside
+// its manifests, and returns the name. Of out it needs what [Commit] does.
+func Added(ctx context.Context, out Destination, format string) (string, error) {
+	out.fill(ctx)
+	d, err := out.unfinished(ctx)
+	if err != nil {
+		return "", err
+	}
+	add := map[string]func(*lake.Added) ([]byte, error){"iceberg": iceberg.Add, "delta": delta.Add}[format]
+	return d.WriteAdded(ctx, format, func(of *publish.File, name string, hive []string) (line []byte, err error) {
+		f, err := out.openOutput(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, f.Close()) }()
+		p := f.Parquet()
+		if p == nil {
+			return nil, faults.Unsupported(fault.At{File: name}, "a file of a table that is not Parquet").WithHint("write Parquet with {Force}")
+		}
+		if rows := p.File().Metadata.NumRows; p.File().Size != of.Bytes || rows != of.Rows {
+			return nil, fmt.Errorf("%s: %w", name, storage.ErrChanged)
+		}
+		a, err := lake.NewAdded(p.File(), of.Name, of.Modified, hive)
+		if err != nil {
+			return nil, err
+		}
+		return add(a)
+	})
 }
 
 // InspectDirectory compares an output directory with its root manifest. With check it reads

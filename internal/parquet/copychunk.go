@@ -85,7 +85,7 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int,
 		w: w, leaf: to, rows: c.wanted, entries: c.values, plainSize: k.plainSize - k.stored.cut, kinds: k.kinds,
 		stored: &k.stored, storedDict: k.dictSize,
 	}
-	order := f.believedOrder(c.leaf, w.order[to])
+	order := f.BelievedOrder(c.leaf, w.order[to])
 	if e.index, err = k.index(order); err != nil {
 		return nil, "", err
 	}

@@ -28,7 +28,7 @@ func (k *chunkWalk) statistics(order meta.Order) (s meta.Statistics) {
 	if nulls >= 0 {
 		s.NullCount = thrift.New(nulls)
 	}
-	b := k.chunkBounds(order)
+	b := k.f.Bounds(k.at.RowGroup-1, k.leaf.Index, order)
 	if b.Lo == nil || nulls == k.md.NumValues {
 		return s
 	}
@@ -46,10 +46,10 @@ func (k *chunkWalk) statistics(order meta.Order) (s meta.Statistics) {
 	return s
 }
 
-// chunkBounds returns the bounds in the chunk's statistics, or none if they are
-// missing or wrong in the given order.
-func (c *Chunk) chunkBounds(order meta.Order) meta.Bounds {
-	s := &c.md.Statistics
+// Bounds returns the bounds in the statistics of a chunk, or none if they are missing or wrong in the
+// given order, of [File.BelievedOrder].
+func (f *File) Bounds(rowGroup, leaf int, order meta.Order) meta.Bounds {
+	s := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Statistics
 	if !s.MinValue.Valid || !s.MaxValue.Valid {
 		return meta.Bounds{}
 	}
@@ -57,7 +57,7 @@ func (c *Chunk) chunkBounds(order meta.Order) meta.Bounds {
 	if !order.Admits(b) {
 		return meta.Bounds{}
 	}
-	return c.f.covering(b, order)
+	return f.covering(b, order)
 }
 
 // covering widens b to include empty values if the file's writer may have ignored them. Readers
@@ -164,9 +164,9 @@ func (k *chunkWalk) fits(x *OffsetIndex) bool {
 	return true
 }
 
-// believedOrder returns order if the file's bounds for the leaf are in it and can be trusted,
+// BelievedOrder returns order if the file's bounds for the leaf are in it and can be trusted,
 // else the undefined order.
-func (f *File) believedOrder(l *meta.Leaf, order meta.Order) meta.Order {
+func (f *File) BelievedOrder(l *meta.Leaf, order meta.Order) meta.Order {
 	if order != meta.OrderOf(l) || !f.BoundsBelieved(l) || l.IsFloat() && !f.Metadata.BoundsCoverNaN() {
 		return meta.Order{}
 	}

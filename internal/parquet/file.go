@@ -66,11 +66,27 @@ func (f *File) BoundsBelieved(l *meta.Leaf) bool {
 	return f.Constant(l.Index) || len(f.Metadata.ColumnOrders) == len(f.Leaves) && f.Metadata.BoundsBelieved(l)
 }
 
-// NoNulls reports whether a leaf that is not repeated has no NULL in a row group, as statistics
-// say that are believed.
-func (f *File) NoNulls(rowGroup, leaf int) bool {
+// Nulls returns the number of NULLs of a leaf that is not repeated in a row group, -1 if statistics
+// do not say it, or are not believed.
+func (f *File) Nulls(rowGroup, leaf int) int64 {
 	n := f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Statistics.NullCount
-	return f.Leaves[leaf].MaxDef == 0 || n.Valid && n.V == 0 && f.Metadata.NullsBelieved()
+	switch {
+	case f.Leaves[leaf].MaxDef == 0:
+		return 0
+	case !n.Valid || n.V < 0 || n.V > f.RowGroups[rowGroup].Rows || !f.Metadata.NullsBelieved():
+		return -1
+	}
+	return n.V
+}
+
+// Starts returns where the row groups with rows begin.
+func (f *File) Starts() (all []int64) {
+	for g, group := range f.RowGroups {
+		if group.Rows > 0 {
+			all = append(all, chunkStart(&f.Metadata.RowGroups[g].Columns[0].MetaData))
+		}
+	}
+	return all
 }
 
 // RowGroup summarises a row group.

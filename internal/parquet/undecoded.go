@@ -122,7 +122,7 @@ func (c *Chunk) beginsRow(h *meta.PageHeader) bool {
 // addClaims adds to c.sealed what the file's index says about the page.
 func (c *Chunk) addClaims(offset, size int64) error {
 	if c.claims == nil {
-		k := &pageMetadata{order: c.f.believedOrder(c.leaf, meta.OrderOf(c.leaf))}
+		k := &pageMetadata{order: c.f.BelievedOrder(c.leaf, meta.OrderOf(c.leaf))}
 		var err error
 		if k.index, k.columns, err = c.indexes(k.order); err != nil && !unusable(err) {
 			return err

@@ -79,8 +79,8 @@ func (s *Statistics) Group(g int) Facts {
 	rows := s.file.RowGroups[g].Rows
 	st := &s.file.Metadata.RowGroups[g].Columns[s.leaf.Index].MetaData.Statistics
 	f := s.bounded(boundOf(st.MinValue), boundOf(st.MaxValue))
-	if n, ok := st.NullCount.Get(); ok && s.believed {
-		s.counted(&f, n, rows)
+	if s.believed {
+		s.counted(&f, s.file.Nulls(g, s.leaf.Index), rows)
 	}
 	return f
 }
@@ -88,7 +88,7 @@ func (s *Statistics) Group(g int) Facts {
 // bounded returns the facts that follow from bounds; those about NULLs are not set.
 func (s *Statistics) bounded(least, most []byte) Facts {
 	f := Facts{NoNulls: s.leaf.MaxDef == 0}
-	if !s.ordered || least == nil || most == nil || s.order.size == 0 && openEnded(most) {
+	if !s.ordered || least == nil || most == nil || s.order.size == 0 && meta.OpenEnded(most) {
 		return f
 	}
 	a, ok := s.order.bound(least)

@@ -26,7 +26,7 @@ func IntegerRange(f *parquet.File, path keys.Path) (lo, hi float64, ok bool) {
 	for g := range f.RowGroups {
 		st := &f.Metadata.RowGroups[g].Columns[leaf.Index].MetaData.Statistics
 		least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
-		if n, known := st.NullCount.Get(); least == nil && most == nil && known && n == f.RowGroups[g].Rows {
+		if least == nil && most == nil && f.Nulls(g, leaf.Index) == f.RowGroups[g].Rows {
 			continue
 		}
 		a, fine := o.bound(least)

@@ -202,7 +202,7 @@ func (o *order) integer(b []byte) uint64 {
 // such range. Invalid bounds are ignored.
 func (o *order) clip(least, most []byte) (lo, hi []byte, ok bool) {
 	lo, hi = o.lo, o.hi
-	if o.size == 0 && openEnded(most) {
+	if o.size == 0 && meta.OpenEnded(most) {
 		most = nil
 	}
 	for _, b := range []*[]byte{&least, &most} {
@@ -239,15 +239,4 @@ func (o *order) covers(least, most []byte) bool {
 func (o *order) apart(least, most []byte, set *exact.Set) bool {
 	lo, hi, ok := o.clip(least, most)
 	return !ok || set != nil && !set.Any(o.integer(lo), o.integer(hi), o.signed)
-}
-
-// openEnded reports whether an upper bound of byte arrays may have been truncated
-// without being raised, because no value of its length is above it.
-func openEnded(b []byte) bool {
-	for _, x := range b {
-		if x != 0xff {
-			return false
-		}
-	}
-	return len(b) > 0
 }

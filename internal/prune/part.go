@@ -42,7 +42,7 @@ func newColumn(f *parquet.File, l *meta.Leaf, class, of keys.Class, m members) (
 func (p *column) rows(g *rowGroup) (rows.Set, error) {
 	st := &g.file.Metadata.RowGroups[g.group].Columns[p.leaf.Index].MetaData.Statistics
 	least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
-	if p.leaf.MaxDef > 0 && least == nil && most == nil && g.nullCount(p.leaf.Index) == g.rows {
+	if p.leaf.MaxDef > 0 && least == nil && most == nil && g.file.Nulls(g.group, p.leaf.Index) == g.rows {
 		return nil, nil // NULLs only
 	}
 	if p.order.apart(least, most, p.set) {

@@ -229,15 +229,6 @@ func (g *rowGroup) pages(leaf int) (*pageIndex, error) {
 	return x, nil
 }
 
-// nullCount returns the number of NULLs in the chunk of a leaf, or -1 if unknown.
-func (g *rowGroup) nullCount(leaf int) int64 {
-	n, ok := g.file.Metadata.RowGroups[g.group].Columns[leaf].MetaData.Statistics.NullCount.Get()
-	if !ok || n < 0 || n > g.rows || !g.file.Metadata.NullsBelieved() {
-		return -1
-	}
-	return n
-}
-
 // nullsOutside counts the rows outside the ranges in which a part of the key is
 // NULL.
 func (p *Pruner) nullsOutside(g *rowGroup, ranges rows.Set) (int64, error) {
@@ -271,7 +262,7 @@ func (p *Pruner) nullsOutside(g *rowGroup, ranges rows.Set) (int64, error) {
 // nullsOutside counts the NULLs of one leaf outside the ranges. It returns -1 if
 // their number is unknown.
 func (g *rowGroup) nullsOutside(leaf int, ranges rows.Set, outside int64) (int64, error) {
-	switch n := g.nullCount(leaf); {
+	switch n := g.file.Nulls(g.group, leaf); {
 	case n == 0 || n > 0 && len(ranges) == 0:
 		return n, nil
 	case n == g.rows:

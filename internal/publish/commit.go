@@ -471,7 +471,7 @@ func (d *Dir) forget(ctx context.Context, parts []*Part) error {
 	if !s.committed(parts[0]) {
 		return errLost
 	}
-	if err := d.copyState(ctx, s); err != nil {
+	if err := d.copyState(ctx, l, s); err != nil {
 		return err
 	}
 	if of := parts[0].Of; of > 1 {

@@ -118,6 +118,7 @@ type listing struct {
 	settled bool                      // the files of that generation are published
 	stale   []string                  // names of older generations
 	plans   []string                  // names
+	added   []string                  // names, see WriteAdded
 	parts   []*partName
 	// elsewhere says that the parts are of other directories, from which the data was copied.
 	elsewhere bool
@@ -155,7 +156,7 @@ func (l *listing) tree(ctx context.Context) error {
 
 // manifests lists the manifests.
 func (l *listing) manifests(ctx context.Context) error {
-	l.known, l.newest, l.settled, l.stale, l.parts, l.plans = nil, 0, false, nil, nil, nil
+	l.known, l.newest, l.settled, l.stale, l.parts, l.plans, l.added = nil, 0, false, nil, nil, nil, nil
 	tree, err := objects.Below(ctx, l.dir.Store, l.dir.Manifests)
 	if err != nil {
 		return err
@@ -173,6 +174,8 @@ func (l *listing) manifests(ctx context.Context) error {
 			l.settled = l.settled || obj.Rel == settledName(l.newest)
 		case strings.HasPrefix(obj.Rel, "plan-"):
 			l.plans = append(l.plans, obj.Rel)
+		case strings.HasPrefix(obj.Rel, "add-") && strings.HasSuffix(obj.Rel, ".jsonl"):
+			l.added = append(l.added, obj.Rel)
 		default:
 			if p := parsePartName(obj.Rel); p != nil {
 				p.identity = obj.Identity

@@ -13,6 +13,7 @@
 //	OUT.bloomjoin/manifest.json            a copy of the state for other programs
 //	OUT.bloomjoin/plan-RUN.json            what the workers of a run do
 //	OUT.bloomjoin/shard-RUN-00003-of-00016.json  the [Part] of one worker
+//	OUT.bloomjoin/add-delta.jsonl          lines that add the state's files to a table
 //
 // # A run
 //

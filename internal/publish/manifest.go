@@ -378,18 +378,25 @@ func (d *Dir) writePart(ctx context.Context, name string, p *Part) error {
 
 // writeJSON writes a file of the directory of manifests, an input or file a line, so
 // that text tools can be used on it.
-func (d *Dir) writeJSON(ctx context.Context, name string, v any, replace bool) (err error) {
+func (d *Dir) writeJSON(ctx context.Context, name string, v any, replace bool) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	b = lines(b)
+	return d.writeFile(ctx, name, replace, func(w io.Writer) error {
+		_, err := w.Write(lines(b))
+		return err
+	})
+}
+
+// writeFile writes a file of the directory of manifests.
+func (d *Dir) writeFile(ctx context.Context, name string, replace bool, write func(io.Writer) error) (err error) {
 	file, err := d.Store.Create(ctx, d.manifest(name), storage.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	defer faults.Join(&err, file.Abort)
-	if _, err := file.Write(b); err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
 	return file.Commit(replace)

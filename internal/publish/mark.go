@@ -111,7 +111,7 @@ func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
 	if _, err := d.readJSON(ctx, d.manifest(copyName), &c, func() int { return c.Version }); err == nil && c.Generation == s.Generation {
 		return nil
 	}
-	return d.copyState(ctx, s)
+	return d.copyState(ctx, l, s)
 }
 
 // incomplete returns what is wrong with the first file that is not as the state says, or

@@ -178,24 +178,25 @@ func (s *State) changing() map[string]bool {
 	return partitions
 }
 
-// copyState writes the copy of the state for other programs. If another run commits
-// meanwhile, the copy is of its state, once that is published.
-func (d *Dir) copyState(ctx context.Context, s *State) error {
+// copyState writes the copy of the state for other programs, and removes what adds the files of an
+// earlier one to tables. If another run commits meanwhile, the copy is of its state, once that is
+// published.
+func (d *Dir) copyState(ctx context.Context, l *listing, s *State) (err error) {
 	for range maxCommitAttempts {
-		if err := d.writeState(ctx, copyName, s, true); err != nil {
+		err = d.all(len(l.added), func(i int) error { return d.removeManifest(ctx, l.added[i]) })
+		if err == nil {
+			err = d.writeState(ctx, copyName, s, true)
+		}
+		if err == nil {
+			l, err = d.lookBeside(ctx)
+		}
+		if err != nil || l.newest == s.Generation {
 			return err
 		}
-		l, err := d.lookBeside(ctx)
+		if l, err = d.settled(ctx); err == nil {
+			s, err = l.state(ctx)
+		}
 		if err != nil {
-			return err
-		}
-		if l.newest == s.Generation {
-			return nil
-		}
-		if l, err = d.settled(ctx); err != nil {
-			return err
-		}
-		if s, err = l.state(ctx); err != nil {
 			return err
 		}
 	}

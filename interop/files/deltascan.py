@@ -1,21 +1,29 @@
-"""Writes the rows of a Delta table as DuckDB's extension reads them: python deltascan.py TABLE OUT.
+"""Reads a table by DuckDB's extension: python deltascan.py delta|iceberg TABLE OUT [CONDITION...].
 
-Apart from the checks, in the environment of .ci/requirements-delta.txt: the extension is of an older DuckDB.
+Writes its rows to OUT, or with OUT - prints how many satisfy each condition, as JSON. Apart from the checks, in the
+environment of .ci/requirements-delta.txt: the extensions are of an older DuckDB.
 """
 
+import importlib
+import json
 import pathlib
 import sys
 
 import duckdb
-import duckdb_extension_delta
 
 
 def main():
-    table, out = (text.replace("'", "''") for text in sys.argv[1:])
-    extension = next(pathlib.Path(duckdb_extension_delta.__file__).parent.rglob("delta.duckdb_extension"))
+    kind, table, out, *conditions = sys.argv[1:]
     db = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    db.execute(f"load '{extension}'; set threads = 1; set timezone = 'UTC'")
-    db.execute(f"copy (from delta_scan('{table}')) to '{out}' (format parquet)")
+    for name in ["avro", "iceberg"] if kind == "iceberg" else ["delta"]:
+        package = importlib.import_module(f"duckdb_extension_{name}")
+        db.execute(f"load '{next(pathlib.Path(package.__file__).parent.rglob(f'{name}.duckdb_extension'))}'")
+    db.execute("set threads = 1; set timezone = 'UTC'")
+    rows = "from {}_scan('{}')".format(kind, table.replace("'", "''"))
+    if out == "-":
+        print(json.dumps([db.execute(f"select count(*) {rows} where {c}").fetchone()[0] for c in conditions]))
+    else:
+        db.execute("copy ({}) to '{}' (format parquet)".format(rows, out.replace("'", "''")))
 
 
 main()

@@ -1,11 +1,15 @@
-"""The recipes of docs/lake.md: tables of Iceberg and Delta from the manifest, and bounds of columns from the footers."""
+"""The recipes of docs/lake.md: tables of Iceberg and Delta from what commit --as writes, and bounds of columns in it."""
 
 import contextlib
 import datetime
 import decimal
+import json
 import math
+import pathlib
 import re
 import shutil
+import subprocess
+import urllib.parse
 import uuid
 
 import polars as pl
@@ -89,12 +93,19 @@ class Lake:
         self.t.run("join", "--ids", self.ids, "--on", "user_id", *options, "-o", f"{self.dir}/out/", f"{self.dir}/logs/")
 
     def recipe(self, name):
-        """What the blocks leave: of the manifest, of the bounds, and of the named recipe."""
+        """What the blocks leave: of the manifest, of the schema, and of the named recipe."""
         left = {}
+        if name in ("iceberg", "delta"):
+            self.lines(name)
         with contextlib.chdir(self.dir):
-            for block in ("manifest", "bounds", name):
+            for block in ("manifest", "schema", name):
                 exec(compile(self.blocks[block], f"docs/lake.md: {block}", "exec"), left)
         return left
+
+    def lines(self, kind):
+        """What commit writes for a table."""
+        added = self.t.run("commit", "--as", kind, "--json", f"{self.dir}/out/").json["added"]
+        return [json.loads(line) for line in pathlib.Path(added).read_text().splitlines()]
 
     def rows(self):
         """The rows of the log that belong to the output, by pyarrow alone."""
@@ -196,7 +207,7 @@ def skips(t, lake):
 SQL = [
     "user_id = 5", "big = 1152921504606847071", "big > 1152921504606849071", "single >= 9.5", "\"double\" <= -2.9", "zeros = 0.0", "nan > 3.0",
     "infinite > 1e300", "money >= 0.95", "\"day\" = '2024-04-05'", "ancient < '1600-05-09'",
-    "text > 'déé'", "short = ''", "flag", "not flag", "some is null", "none is null", "none is not null", "dt is null", "dt = '2024-01-02'",
+    "text > 'déé'", "short = ''", "flag", "not flag", "\"some\" is null", "none is null", "none is not null", "dt is null", "dt = '2024-01-02'",
 ]  # fmt: skip
 
 
@@ -252,54 +263,219 @@ def filters(t, table, got):
 
 
 # Columns without bounds, of those that have values.
-UNBOUNDED = {"nan"}
+UNBOUNDED = {"iceberg": {"binary", "nan", "half", "u8", "u64", "nanos", "uuid"}, "delta": {"nan", "half", "u8", "u64", "uuid", "binary", "bytes", "flag", "fixed", "time", "wealth"}}
 
 
-def bounds(t, repository):
-    """Bounds and NULLs in the footers are those of the values that pyarrow reads."""
-    lake = Lake(t, repository, lambda k: {**common(k), **others(k)})
-    left = lake.recipe("duckdb")
-    wrong, seen, unbounded, columns = [], 0, set(), set()
-    for f in left["files"]:
-        path = lake.dir / "out" / f["name"]
-        table = pq.read_table(path, partitioning=None)
-        for at, (nulls, lo, hi) in left["bounds"](path).items():
-            column = table.column(at[0]).combine_chunks()
-            for name in at[1:]:
-                column = pc.struct_field(column, [name])
-            values = column.to_pylist()
-            there = [v.bytes if isinstance(v, uuid.UUID) else v for v in values if v is not None]
-            seen += 1
-            columns.add(at[0])
-            if nulls != len(values) - len(there):
-                wrong.append((at, "NULLs", nulls))
-            if lo is None or hi is None:
-                unbounded |= {at[0]} if there else set()
+def lines(t, repository):
+    """Bounds and NULLs in the lines are those of the values that pyarrow reads."""
+    long = lambda k, n=100: {"long": pa.array([chr(97 + k) * (i % 40) + "𝄞é\U0010ffff" * 400 for i in range(n)]), "bytes": pa.array([b"\xff\xff" + bytes([i]) * 2000 for i in range(n)])}
+    lake = Lake(t, repository, lambda k: {**common(k), **others(k % 4), **long(k)})
+    lake.write(9, "2024-01-09")
+    lake.join()
+    for kind, unbounded in UNBOUNDED.items():
+        read = Iceberg if kind == "iceberg" else Delta
+        found = lake.lines(kind)
+        t.equal(f"{kind}: written again", lake.lines(kind), found)
+        names = [f["name"] for f in json.loads((lake.dir / "out.bloomjoin/manifest.json").read_text())["files"]]
+        t.equal(f"{kind}: files", [read(line).path for line in found], names)
+        wrong, without = [], set()
+        for line in map(read, found):
+            compare(line, pq.read_table(lake.dir / "out" / line.path, partitioning=None), wrong, without)
+        t.equal(f"{kind}: bounds and NULLs", wrong, [])
+        t.equal(f"{kind}: without bounds", sorted(without), sorted(unbounded))
+    partitions(t, lake)
+    empty(t, lake)
+    groups(t, lake)
+    stale(t, lake)
+
+
+class Iceberg:
+    def __init__(self, line):
+        self.line, self.path, self.rows = line, line["file_path"], line["record_count"]
+
+    def column(self, at, kind):
+        """NULLs, and bounds as Python values, dates and times as integers."""
+        from pyiceberg import types as i
+        from pyiceberg.conversions import from_bytes
+
+        name, types = ".".join(at), pa.types
+        if types.is_decimal(kind):
+            to = i.DecimalType(min(kind.precision, 38), kind.scale)
+        elif types.is_fixed_size_binary(kind):
+            to = i.FixedType(kind.byte_width)
+        elif types.is_timestamp(kind) or types.is_time(kind):
+            to = i.LongType()
+        else:
+            to = {pa.int16(): i.IntegerType(), pa.int32(): i.IntegerType(), pa.int64(): i.LongType(), pa.float32(): i.FloatType(), pa.float64(): i.DoubleType(), pa.bool_(): i.BooleanType(), pa.date32(): i.IntegerType(), pa.string(): i.StringType()}.get(kind, i.BinaryType())
+        ends = (self.line[which].get(name) for which in ("lower_bounds", "upper_bounds"))
+        nulls = self.line["null_value_counts"].get(name)
+        assert self.line["value_counts"].get(name) == (None if nulls is None else self.rows)
+        return nulls, *(None if v is None else from_bytes(to, bytes.fromhex(v)) for v in ends)
+
+
+class Delta:
+    def __init__(self, line):
+        add = line["add"]
+        self.stats = json.loads(add["stats"], parse_float=decimal.Decimal)
+        self.path, self.rows = urllib.parse.unquote(add["path"]), self.stats["numRecords"]
+
+    def column(self, at, kind):
+        return tuple(self.value(self.stats[which], at, kind) for which in ("nullCount", "minValues", "maxValues"))
+
+    def value(self, v, at, kind):
+        for name in at:
+            v = v.get(name) if v else None
+        if pa.types.is_floating(kind) and v is not None:
+            return float(v)
+        if isinstance(v, str) and pa.types.is_timestamp(kind):
+            at = datetime.datetime.fromisoformat(v).replace(tzinfo=None) - datetime.datetime(1970, 1, 1)
+            return at // datetime.timedelta(microseconds=1)
+        return (datetime.date.fromisoformat(v) - datetime.date(1970, 1, 1)).days if isinstance(v, str) and pa.types.is_date(kind) else v
+
+
+def flat(column, at=()):
+    """The columns of a table outside lists, as (path, array)."""
+    if pa.types.is_struct(column.type):
+        for field in column.type:
+            yield from flat(pc.struct_field(column, [field.name]), (*at, field.name))
+    elif not pa.types.is_list(column.type):
+        yield at, column
+
+
+def compare(line, table, wrong, without):
+    if line.rows != table.num_rows:
+        wrong.append((line.path, "rows", line.rows))
+    for name in table.column_names:
+        for at, column in flat(table.column(name).combine_chunks(), (name,)):
+            kind = column.type
+            if pa.types.is_date(kind):
+                column = column.cast(pa.int32())
+            elif pa.types.is_timestamp(kind):
+                column = column.cast(pa.int64())
+                scale = {"ms": 1000, "us": 1, "ns": 1}[kind.unit]
+                column = pc.multiply(column, scale)
+            elif pa.types.is_time(kind):
+                column = column.cast(pa.int64())
+            there = [v.bytes if isinstance(v, uuid.UUID) else v for v in column.to_pylist() if v is not None]
+            if kind == pa.timestamp("ns"):
+                there = [min(there) // 1000, -(-max(there) // 1000)] if there else []
+            nulls, lo, hi = line.column(at, kind)
+            if nulls != column.null_count:
+                wrong.append((line.path, at, "NULLs", nulls, column.null_count))
+            if not there:
+                wrong += [(line.path, at, lo, hi)] if (lo, hi) != (None, None) else []
+            elif lo is None or hi is None:
+                if not any(isinstance(v, float) and math.isinf(v) for v in there):
+                    without.add(name)
+            elif isinstance(lo, (str, bytes)):
+                short = lambda v: len(v.encode() if isinstance(v, str) else v) <= 31 or pa.types.is_fixed_size_binary(kind)
+                exact = lo == min(there) if short(min(there)) else min(there).startswith(lo)
+                exact = exact and (hi == max(there) if short(max(there)) else hi > max(there) and hi[:-1] == max(there)[: len(hi) - 1])
+                wrong += [] if exact and short(lo) and short(hi) else [(line.path, at, lo, hi, min(there), max(there))]
             elif (lo, hi) != (min(there), max(there)):
-                wrong.append((at, lo, hi, min(there), max(there)))
-    t.equal(f"bounds of {seen} columns", wrong, [])
-    t.equal("columns", sorted(columns), sorted({*common(0), *others(0)} - {"list", "half"}))
-    t.equal("without bounds", sorted(unbounded), sorted(UNBOUNDED))
-    groups(t, lake.dir / "groups.parquet", left["bounds"])
+                wrong.append((line.path, at, lo, hi, min(there), max(there)))
 
 
-def groups(t, path, bounds):
-    """Bounds of three row groups; where one has none, the column has none."""
-    at = lambda start: [float(i) for i in range(start, start + 4)]
-    columns = {
-        "up": at(0) + at(4) + at(8),
-        "down": at(8) + at(4) + at(0),
-        "gap": at(4) + [None] * 4 + at(0),
-        "nan": at(0) + [math.nan] * 4 + at(8),
-        "text": [*"abcdefghijkl"],
+def partitions(t, lake):
+    """Values of directories, of each type, as both formats have them."""
+    types = {"hour": "int64", "at": "timestamp", "utc": "timestamptz", "ok": "boolean", "price": "decimal(9,2)", "day": "date", "name": "string", "x": "double"}
+    texts = ["hour=08/at=2024-01-01 10:00/utc=2024-01-01T10%3A00%3A00Z/ok=true/price=1.5/day=2024-01-02/name=a%26ü:<=/x=1", "hour=__HIVE_DEFAULT_PARTITION__/at=NULL/utc=/ok=/price=/day=/name=__HIVE_DEFAULT_PARTITION__/x="]
+    want = {
+        "iceberg": [8, "2024-01-01T10:00:00.000000", "2024-01-01T10:00:00.000000+00:00", True, "1.50", "2024-01-02", "a&ü:<=", 1],
+        "delta": ["8", "2024-01-01 10:00:00.000000", "2024-01-01T10:00:00.000000Z", "true", "1.50", "2024-01-02", "a&ü:<=", "1"],
     }
-    want = {("up",): (0, 0, 11), ("down",): (0, 0, 11), ("gap",): (4, 0, 7), ("nan",): (0, None, None), ("text",): (0, "a", "l")}
-    pq.write_table(pa.table(columns), path, row_group_size=4)
-    t.equal("several row groups", bounds(path), want)
-    pq.write_table(pa.table(columns), path, row_group_size=4, write_statistics=False)
-    t.equal("no statistics", bounds(path), dict.fromkeys(want, (None, None, None)))
+    log, out = lake.t.path("typed"), lake.t.path("typed-out")
+    for text in texts:
+        (log / text).mkdir(parents=True)
+        pq.write_table(pa.table({"user_id": pa.array([1], pa.int64())}), log / text / "part.parquet")
+    t.run("join", "--ids", lake.ids, "--on", "user_id", "--hive-types", ",".join(f"{n}:{k}" for n, k in types.items()), "-o", f"{out}/", f"{log}/")
+    for kind, values in want.items():
+        added = t.run("commit", "--as", kind, "--json", f"{out}/").json["added"]
+        lines = [json.loads(line) for line in pathlib.Path(added).read_text().splitlines()]
+        got = [line["partition"] if kind == "iceberg" else line["add"]["partitionValues"] for line in lines]
+        t.equal(f"{kind}: values of directories", sorted(map(repr, got)), sorted(repr(dict(sorted(zip(types, v, strict=True)))) for v in (values, [None] * len(types))))
+        paths = sorted(line["file_path"] if kind == "iceberg" else urllib.parse.unquote(line["add"]["path"]) for line in lines)
+        t.equal(f"{kind}: paths of odd directories", paths, sorted(str(p.relative_to(out)) for p in out.rglob("*.parquet")))
+
+
+def empty(t, lake):
+    """A file without rows has no bounds, and no NULLs."""
+    log, out = lake.t.path("nobody.parquet"), lake.t.path("nobody-out")
+    pq.write_table(pa.table({**common(1), "user_id": pa.array([77] * 100, pa.int64())}), log)
+    t.run("join", "--ids", lake.ids, "--on", "user_id", "--empty", "write", "-o", f"{out}/", log)
+    for kind, read in {"iceberg": Iceberg, "delta": Delta}.items():
+        line = read(json.loads(pathlib.Path(t.run("commit", "--as", kind, "--json", f"{out}/").json["added"]).read_text()))
+        wrong = []
+        compare(line, pq.read_table(out / line.path), wrong, set())
+        t.equal(f"{kind}: no rows", (line.rows, wrong), (0, []))
+
+
+def groups(t, lake):
+    """Bounds of three row groups, which a left join copies as they are; where one has none, the column has none."""
+    n = 50000
+    numbers = lambda start: range(start, start + n)
+    columns = {
+        "user_id": pa.array(range(3 * n), pa.int64()),
+        "up": pa.array(range(3 * n)),
+        "down": pa.array([*numbers(2 * n), *numbers(n), *numbers(0)]),
+        "gap": pa.array([*numbers(n), *[None] * n, *numbers(0)], pa.int32()),
+        "nan": pa.array([0.5] * n + [math.nan] * n + [0.5] * n),
+        "text": pa.array([c for c in "abc" for _ in range(n)]),
+        "empty": pa.array([c for c in ("b", "", "c") for _ in range(n)]),
+    }
+    want = {"up": (0, 0, 3 * n - 1), "down": (0, 0, 3 * n - 1), "gap": (n, 0, 2 * n - 1), "nan": (0, None, None), "text": (0, "a", "c"), "empty": (0, "", "c")}
+    for label, statistics in {"several row groups": True, "no statistics": False}.items():
+        log, out = lake.t.path("groups.parquet"), lake.t.path("groups")
+        pq.write_table(pa.table(columns), log, row_group_size=n, write_statistics=statistics)
+        t.run("join", "--ids", lake.ids, "--on", "user_id", "--type", "left", "-o", f"{out}/", log)
+        footer = pq.read_metadata(out / log.name)
+        t.equal(f"{label}: row groups", footer.num_row_groups, 3)
+        for kind, read in {"iceberg": Iceberg, "delta": Delta}.items():
+            added = t.run("commit", "--as", kind, "--json", f"{out}/").json["added"]
+            line = read(json.loads(pathlib.Path(added).read_text()))
+            got = {name: line.column((name,), columns[name].type) for name in want}
+            t.equal(f"{kind}: {label}", got, want if statistics else dict.fromkeys(want, (None, None, None)))
+            if kind == "iceberg":
+                starts = [c.dictionary_page_offset or c.data_page_offset for c in (footer.row_group(g).column(0) for g in range(3))]
+                t.equal(f"{kind}: {label}: split offsets", line.line["split_offsets"], starts)
+
+
+def stale(t, lake):
+    """The next commit removes the lines, and nothing takes them for something else."""
+    beside = lake.dir / "out.bloomjoin"
+    t.equal("--sweep", t.run("commit", "--sweep", "--older", "0s", "--json", f"{lake.dir}/out/").json["left"], [])
+    lake.join()
+    t.ok("the same run keeps them", len([*beside.glob("add-*")]) == 2)
+    lake.write(11, "2024-01-11")
+    lake.join("--prune")
+    t.equal("after another commit", [*beside.glob("add-*")], [])
+    t.equal("files of the directory", t.run("inspect", "--json", f"{lake.dir}/out/").code, 0)
+    t.ok("lines of the new day", any("dt=2024-01-11" in line["file_path"] for line in lake.lines("iceberg")))
+
+
+def others_read(t, repository):
+    """What DuckDB's extensions and the command itself read of the tables, and what bounds let them leave out."""
+    lake = Lake(t, repository, common)
+    metadata = lake.recipe("iceberg")["table"].metadata_location.removeprefix("file://")
+    lake.recipe("delta")
+    rows = lake.rows()
+    right = {text: rows.sql(f"select count(*) from self where {text}").item() for text in SQL}
+    for kind, table in {"iceberg": metadata, "delta": lake.dir / "out"}.items():
+        out = lake.t.path(f"{kind}.parquet")
+        join = ("join", "--ids", lake.ids, "--on", "user_id")
+        t.run(*join, "-o", out, f"{kind}:{table}")
+        t.equal(f"{kind}: the rows that the command reads", plain(pl.read_parquet(out, hive_partitioning=False).select(rows.columns)), plain(rows))
+        got = {text: t.run(*join, "--where", text, "--count", "--allow-empty", "--json", f"{kind}:{table}").json["rows_out"] for text in OWN}
+        t.equal(f"{kind}: conditions of the command", got, {text: rows.sql(f"select count(*) from self where {text}").item() for text in OWN})
+        if t.delta:
+            p = subprocess.run([t.delta, pathlib.Path(__file__).parent / "deltascan.py", kind, table, "-", *SQL], check=True, capture_output=True, timeout=60)
+            t.equal(f"{kind}: DuckDB", dict(zip(SQL, json.loads(p.stdout), strict=True)), right)
+
+
+# Conditions as the command has them.
+OWN = ["user_id = 5", "big = 1152921504606847071", "big > 1152921504606849071", "text > 'déé'", "text < 'b'", "short = ''", "money >= 0.95", "day = '2024-04-05'", "some is null", "none is null", "dt = '2024-01-02'", "zeros = 0.0", "nan > 3.0"]
 
 
 def run(t, repository):
-    for name, function in {"reads": reads, "bounds": bounds, "delta": delta, "iceberg": iceberg}.items():
+    for name, function in {"reads": reads, "lines": lines, "delta": delta, "iceberg": iceberg, "tables": others_read}.items():
         t.group(f"lake {name}", function, repository)

@@ -710,7 +710,7 @@ def by_spark(t, tables, name):
 def by_duckdb(t, tables, path, name):
     """The newest version, as DuckDB's extension reads it: in a process of its own, which may crash."""
     out = tables.out("duckdb.parquet")
-    subprocess.run([t.delta, HERE / "deltascan.py", path, out], check=True, capture_output=True, timeout=60)
+    subprocess.run([t.delta, HERE / "deltascan.py", "delta", path, out], check=True, capture_output=True, timeout=60)
     want = pq.read_table(out, partitioning=None)
     whole(tables, name, f"delta:{path}", want, want.column_names[0])
 

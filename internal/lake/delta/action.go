@@ -19,7 +19,7 @@ type add struct {
 	Size      int64              `json:"size"`
 	Time      int64              `json:"modificationTime"` // ms since 1970
 	Stats     string             `json:"stats"`
-	Vector    *vector            `json:"deletionVector"`
+	Vector    *vector            `json:"deletionVector,omitempty"`
 }
 
 // remove removes a file from the table, with the vector that it had.

@@ -7,4 +7,5 @@
 // The protocol is https://github.com/delta-io/delta/blob/master/PROTOCOL.md. What a reader must
 // know of and this one doesn't is an error by name, if the columns need it; what concerns writers
 // alone is ignored. Logs come from anywhere, so all of one is checked.
+// [Add] is the way back.
 package delta

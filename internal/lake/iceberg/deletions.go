@@ -95,7 +95,7 @@ func (e *entry) partition() string {
 	var b strings.Builder
 	fmt.Fprint(&b, e.spec.ID)
 	for i := range e.values {
-		b.WriteString(" " + e.values[i].key())
+		b.WriteString(" " + key(&e.values[i]))
 	}
 	b.WriteString(" of ")
 	return b.String()
@@ -182,11 +182,11 @@ func (d *deletions) apart(id int32, a, b valueRange) bool {
 	}
 	var ends [4]value
 	for k, end := range [][]byte{a.least, a.most, b.least, b.most} {
-		if ends[k], ok = ofBytes(d.t.table.Columns[i].Type, end); !ok || ends[k].kind != 'i' {
+		if ends[k], ok = lake.ValueOf(d.t.table.Columns[i].Type, end); !ok || ends[k].Kind != 'i' {
 			return false
 		}
 	}
-	return ends[0].int <= ends[1].int && ends[2].int <= ends[3].int && (ends[1].int < ends[2].int || ends[3].int < ends[0].int)
+	return ends[0].Int <= ends[1].Int && ends[2].Int <= ends[3].Int && (ends[1].Int < ends[2].Int || ends[3].Int < ends[0].Int)
 }
 
 // named returns the identity of the files that are younger than a data file.

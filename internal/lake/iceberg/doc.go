@@ -6,5 +6,5 @@
 //
 // The specification is https://iceberg.apache.org/spec/, versions 1 to 3. Columns, and the fields of
 // manifests, are found by their ids. What a reader must know of and this one doesn't is an error by
-// name. Metadata comes from anywhere, so all of it is checked.
+// name. Metadata comes from anywhere, so all of it is checked. [Add] is the way back.
 package iceberg

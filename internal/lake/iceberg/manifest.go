@@ -181,8 +181,8 @@ func (t *Table) summaries(s *spec, list []avro.Value) (all []lake.Bound) {
 		b := lake.Bound{NoNulls: known(null) && null.Int == 0}
 		result := f.result()
 		if lo, hi := r.Value(510), r.Value(511); known(lo) && known(hi) {
-			least, ok := ofBytes(result, lo.Bytes)
-			most, too := ofBytes(result, hi.Bytes)
+			least, ok := lake.ValueOf(result, lo.Bytes)
+			most, too := lake.ValueOf(result, hi.Bytes)
 			if ok && too {
 				b.Least, b.Most = f.texts(&least, &most)
 			}

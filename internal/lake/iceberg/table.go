@@ -139,10 +139,10 @@ func (t *Table) file(e *entry, d *deletions) (*lake.File, error) {
 			continue
 		}
 		c, v := &t.table.Columns[at], &e.values[i]
-		p := hive.Part{Name: c.Name, Null: v.kind == 'n'}
+		p := hive.Part{Name: c.Name, Null: v.Kind == 'n'}
 		if !p.Null {
-			if p.Text, ok = v.text(c.Type); !ok && c.Type != "string" {
-				p.Text = v.key() // which is no value of the type: files that lack the column are refused
+			if p.Text, ok = v.Text(c.Type); !ok && c.Type != "string" {
+				p.Text = key(v) // which is no value of the type: files that lack the column are refused
 			} else if !ok {
 				return nil, faults.Unsupported(fault.At{Column: c.Name}, "a file of a partition whose value has no text").
 					WithHint("write the rows to a table that is divided by other columns")
@@ -166,8 +166,8 @@ func (t *Table) bounds(e *entry) (all []lake.Bound) {
 		}
 		c := &t.table.Columns[i]
 		b := lake.Bound{Column: i, NoNulls: r.nulls == 0, AllNulls: r.nulls == e.rows && e.rows > 0}
-		least, ok := ofBytes(c.Type, r.least)
-		most, too := ofBytes(c.Type, r.most)
+		least, ok := lake.ValueOf(c.Type, r.least)
+		most, too := lake.ValueOf(c.Type, r.most)
 		if ok && too && r.least != nil && r.most != nil {
 			b.Least, b.Most = texts(c.Type, &least, &most)
 		}
@@ -180,7 +180,7 @@ func (t *Table) bounds(e *entry) (all []lake.Bound) {
 func (t *Table) partitionBounds(e *entry, all []lake.Bound) []lake.Bound {
 	for i := range e.spec.Fields {
 		f, v := &e.spec.Fields[i], &e.values[i]
-		b := lake.Bound{NoNulls: v.kind != 'n', AllNulls: v.kind == 'n'}
+		b := lake.Bound{NoNulls: v.Kind != 'n', AllNulls: v.Kind == 'n'}
 		if b.NoNulls {
 			b.Least, b.Most = f.texts(v, v)
 		}

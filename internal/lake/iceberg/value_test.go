@@ -99,12 +99,12 @@ func TestSource(t *testing.T) {
 			transform = fmt.Sprintf("truncate[%d]", 1+r.Int64N(1<<r.IntN(31)))
 		}
 		var values []int64
-		least, most := value{kind: 'i', int: math.MaxInt64}, value{kind: 'i', int: math.MinInt64}
+		least, most := value{Kind: 'i', Int: math.MaxInt64}, value{Kind: 'i', Int: math.MinInt64}
 		for range 1 + r.IntN(3) {
 			v := drawn(r, typ)
 			of := transformed(transform, typ, v, r.IntN(2) == 0)
 			values = append(values, v)
-			least.int, most.int = min(least.int, of), max(most.int, of)
+			least.Int, most.Int = min(least.Int, of), max(most.Int, of)
 		}
 		lo, hi, ok := source(transform, typ, least, most)
 		if !ok {
@@ -112,15 +112,15 @@ func TestSource(t *testing.T) {
 		}
 		known[transform[:3]+typ]++
 		for _, v := range values {
-			if v < lo.int || v > hi.int {
-				t.Fatalf("%s of %s takes %d to %d..%d, for which the range is %d..%d", transform, typ, v, least.int, most.int, lo.int, hi.int)
+			if v < lo.Int || v > hi.Int {
+				t.Fatalf("%s of %s takes %d to %d..%d, for which the range is %d..%d", transform, typ, v, least.Int, most.Int, lo.Int, hi.Int)
 			}
 		}
-		if last, next := transformed(transform, typ, hi.int, false), hi.int+1; last != most.int || hi.int < math.MaxInt32 && transformed(transform, typ, next, false) == last {
-			t.Fatalf("%s of %s: the range of %d..%d ends with %d, which is of %d", transform, typ, least.int, most.int, hi.int, last)
+		if last, next := transformed(transform, typ, hi.Int, false), hi.Int+1; last != most.Int || hi.Int < math.MaxInt32 && transformed(transform, typ, next, false) == last {
+			t.Fatalf("%s of %s: the range of %d..%d ends with %d, which is of %d", transform, typ, least.Int, most.Int, hi.Int, last)
 		}
-		if first := transformed(transform, typ, lo.int, true); least.int > 0 && first != least.int {
-			t.Fatalf("%s of %s: the range of %d..%d begins with %d, which is of %d", transform, typ, least.int, most.int, lo.int, first)
+		if first := transformed(transform, typ, lo.Int, true); least.Int > 0 && first != least.Int {
+			t.Fatalf("%s of %s: the range of %d..%d begins with %d, which is of %d", transform, typ, least.Int, most.Int, lo.Int, first)
 		}
 	}
 	for k, count := range known {
@@ -136,19 +136,19 @@ func TestSource(t *testing.T) {
 // Of transforms that say nothing of the order, of values that are none of the type and of ranges that
 // do not fit, nothing is known.
 func TestNoSource(t *testing.T) {
-	i := func(v int64) value { return value{kind: 'i', int: v} }
+	i := func(v int64) value { return value{Kind: 'i', Int: v} }
 	for _, c := range []struct {
 		transform, typ string
 		least, most    value
 	}{
 		{"bucket[16]", "int64", i(1), i(1)}, {"void", "int64", i(1), i(1)}, {"zorder", "int64", i(1), i(1)}, {"", "int64", i(1), i(1)},
-		{"truncate[3]", "string", value{kind: 'b', bytes: []byte("abc")}, value{kind: 'b', bytes: []byte("abc")}},
+		{"truncate[3]", "string", value{Kind: 'b', Bytes: []byte("abc")}, value{Kind: 'b', Bytes: []byte("abc")}},
 		{"truncate[10]", "int32", i(0), i(math.MaxInt32)}, {"truncate[10]", "int64", i(0), i(math.MaxInt64)},
 		{"truncate[10]", "int64", i(0), i(math.MaxInt32 - 7)}, // of -2147483648, before the column was a long
 		{"truncate[0]", "int64", i(1), i(1)}, {"truncate[-1]", "int64", i(1), i(1)}, {"truncate[x]", "int64", i(1), i(1)}, {"truncate[10]", "date", i(1), i(1)},
 		{"truncate[10]", "", i(1), i(1)}, {"year", "int64", i(1), i(1)}, {"year", "timestamp_ns", i(1), i(1)}, {"day", "", i(1), i(1)},
 		{"year", "date", i(0), i(math.MaxInt64)}, {"day", "date", i(math.MinInt64), i(0)}, {"hour", "timestamp", i(math.MinInt64), i(math.MaxInt64)},
-		{"year", "date", i(0), i(9000)}, {"day", "date", value{kind: 'n'}, i(1)}, {"day", "date", i(1), value{kind: 'f'}}, {"decade", "date", i(1), i(1)},
+		{"year", "date", i(0), i(9000)}, {"day", "date", value{Kind: 'n'}, i(1)}, {"day", "date", i(1), value{Kind: 'f'}}, {"decade", "date", i(1), i(1)},
 	} {
 		if lo, hi, ok := source(c.transform, c.typ, c.least, c.most); ok {
 			t.Errorf("%s of %s: %v to %v", c.transform, c.typ, lo, hi)
@@ -278,8 +278,8 @@ func TestDecimalBounds(t *testing.T) {
 		if n.Sign() < 0 {
 			want = "-" + want
 		}
-		v := value{kind: 'b', bytes: b}
-		if got, ok := v.text(fmt.Sprintf("decimal(%d,%d)", p, s)); !ok || got != want {
+		v := value{Kind: 'b', Bytes: b}
+		if got, ok := v.Text(fmt.Sprintf("decimal(%d,%d)", p, s)); !ok || got != want {
 			t.Fatalf("decimal(%d,%d) of %x: %s, want %s", p, s, b, got, want)
 		}
 	}
@@ -287,7 +287,7 @@ func TestDecimalBounds(t *testing.T) {
 
 // Bounds of a partition and of statistics are those of one column, and of its type.
 func TestPartitionBounds(t *testing.T) {
-	i := func(v int64) value { return value{kind: 'i', int: v} }
+	i := func(v int64) value { return value{Kind: 'i', Int: v} }
 	for _, c := range []struct {
 		typ, transform string
 		v              value
@@ -300,12 +300,12 @@ func TestPartitionBounds(t *testing.T) {
 		{"timestamptz", "year", i(50), "2020-01-01T00:00:00.000000Z 2020-12-31T23:59:59.999999Z true false"},
 		{"int", "truncate[10]", i(-10), "-10 -1 true false"},
 		{"long", "identity", i(7), "7 7 true false"},
-		{"string", "identity", value{kind: 'b', bytes: []byte("x")}, "x x true false"},
-		{"string", "truncate[2]", value{kind: 'b', bytes: []byte("xy")}, "  true false"},
+		{"string", "identity", value{Kind: 'b', Bytes: []byte("x")}, "x x true false"},
+		{"string", "truncate[2]", value{Kind: 'b', Bytes: []byte("xy")}, "  true false"},
 		{"boolean", "identity", i(1), "true true true false"},
 		{"long", "bucket[8]", i(7), "  true false"},
-		{"long", "bucket[8]", value{kind: 'n'}, "  false true"},
-		{"long", "void", value{kind: 'n'}, "none"},
+		{"long", "bucket[8]", value{Kind: 'n'}, "  false true"},
+		{"long", "void", value{Kind: 'n'}, "none"},
 		{"long", "other", i(1), "none"},
 	} {
 		table := columnOf(t, c.typ)
@@ -329,7 +329,7 @@ func TestPartitionBounds(t *testing.T) {
 	if got := fmt.Sprint(table.bounds(e)); got != "[{0 10 19 true false}]" {
 		t.Error(got)
 	}
-	e.ranges[1], e.values = valueRange{nulls: 5}, []value{{kind: 'n'}, {kind: 'n'}}
+	e.ranges[1], e.values = valueRange{nulls: 5}, []value{{Kind: 'n'}, {Kind: 'n'}}
 	if got := fmt.Sprint(table.bounds(e)); got != "[{0   false true}]" {
 		t.Error(got)
 	}
@@ -337,7 +337,7 @@ func TestPartitionBounds(t *testing.T) {
 
 // Two values of a field of partitions are the same partition only if they are equal.
 func TestPartitionKeys(t *testing.T) {
-	values := []value{{kind: 'n'}, {kind: 'i'}, {kind: 'i', int: 1}, {kind: 'f'}, {kind: 'f', float: math.Copysign(0, -1)}, {kind: 'f', float: 1}, {kind: 'b'}, {kind: 'x'}, {kind: 'x', bytes: []byte{0}}, {kind: 'x', bytes: []byte{0xff}}, {kind: 'x', bytes: []byte{0, 0xff}}, {kind: 'b', bytes: []byte("n")}, {kind: 'b', bytes: []byte("\x00n")}}
+	values := []value{{Kind: 'n'}, {Kind: 'i'}, {Kind: 'i', Int: 1}, {Kind: 'f'}, {Kind: 'f', Float: math.Copysign(0, -1)}, {Kind: 'f', Float: 1}, {Kind: 'b'}, {Kind: 'x'}, {Kind: 'x', Bytes: []byte{0}}, {Kind: 'x', Bytes: []byte{0xff}}, {Kind: 'x', Bytes: []byte{0, 0xff}}, {Kind: 'b', Bytes: []byte("n")}, {Kind: 'b', Bytes: []byte("\x00n")}}
 	seen := map[string]bool{}
 	for i := range values {
 		for j := range values {

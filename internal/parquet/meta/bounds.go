@@ -391,3 +391,14 @@ func (o Order) Statistics(b Bounds, nulls int64) Statistics {
 func (b Bounds) Clone() Bounds {
 	return Bounds{Lo: bytes.Clone(b.Lo), Hi: bytes.Clone(b.Hi), Broken: b.Broken}
 }
+
+// OpenEnded reports whether an upper bound of byte arrays may have been truncated
+// without being raised, because no value of its length is above it.
+func OpenEnded(b []byte) bool {
+	for _, x := range b {
+		if x != 0xff {
+			return false
+		}
+	}
+	return len(b) > 0
+}

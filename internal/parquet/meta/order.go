@@ -138,7 +138,7 @@ func compareDecimals(a, b []byte) int {
 		}
 		return 1
 	}
-	a, b = significant(a), significant(b)
+	a, b = Significant(a), Significant(b)
 	switch {
 	case len(a) == len(b):
 		return bytes.Compare(a, b) // the signs are equal
@@ -148,8 +148,8 @@ func compareDecimals(a, b []byte) int {
 	return 1
 }
 
-// significant removes leading bytes that only repeat the sign.
-func significant(v []byte) []byte {
+// Significant removes leading bytes of a big-endian number that only repeat its sign.
+func Significant(v []byte) []byte {
 	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
 		v = v[1:]
 	}

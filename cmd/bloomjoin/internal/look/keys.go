@@ -60,16 +60,13 @@ func (k *Key) count(f *source.File, index []int) {
 		return
 	}
 	file := p.File()
-	nulls, known := int64(0), true
-	required := file.Leaves[leaf.Index()].MaxDef == 0
+	nulls := int64(0)
 	for g := range file.RowGroups {
-		n, ok := file.Metadata.RowGroups[g].Columns[leaf.Index()].MetaData.Statistics.NullCount.Get()
-		if known = known && (required || ok && file.Metadata.NullsBelieved() && n >= 0 && n <= f.GroupRows(g)); known && !required {
-			nulls += n
+		n := file.Nulls(g, leaf.Index())
+		if n < 0 {
+			return
 		}
-	}
-	if !known {
-		return
+		nulls += n
 	}
 	k.Nulls = &nulls
 	if n, ok := integers(prune.NewStatistics(file, leaf.Index(), leaf.Type()), f.NumGroups(), leaf.Type()); ok && n < uint64(f.Rows()-nulls) {
