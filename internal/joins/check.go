@@ -32,7 +32,8 @@ type checker struct {
 	entries     []uint32 // of the members
 	hashes      []uint64
 
-	hasKey, own []uint32 // of inPortions
+	hasKey, own []uint32             // of inPortions
+	settling    func([]uint32) error // settle
 }
 
 // newChecker returns a checker. asking decides whether to probe the filter.
@@ -41,6 +42,7 @@ func newChecker(r partitionRound, t *tally, asking *plan.Filtering, pairs bool) 
 	if r.marks != nil {
 		c.ids = r.marks
 	}
+	c.settling = c.settle
 	return c
 }
 
@@ -65,12 +67,28 @@ func (c *checker) check(k *keyscan.Keys) ([]uint32, error) {
 	if k.Undecided() {
 		return c.found, nil
 	}
-	return c.found, c.count(k.Batch, hits, k.Times)
+	if k.Settle = nil; k.Tentative {
+		k.Settle = c.settling
+	}
+	return c.found, c.count(k.Batch, hits, k.Times, k.Tentative)
+}
+
+// settle counts rows with the given entries, which count has left out.
+func (c *checker) settle(entries []uint32) error {
+	pairs := int64(0)
+	for _, e := range entries {
+		if c.ids.Mark(e); c.pairs {
+			pairs += c.side.Times(e)
+		}
+	}
+	c.countMatched(int64(len(entries)))
+	return c.tally.addPairs(pairs)
 }
 
 // count counts the rows of a batch of keys, after Find. hits are the positions of the
-// candidates, rows is how many rows have each key; nil: one.
-func (c *checker) count(k *keys.Batch, hits, rows []uint32) error {
+// candidates, rows is how many rows have each key; nil: one. tentative: what only rows that stay are counted for is
+// for settle.
+func (c *checker) count(k *keys.Batch, hits, rows []uint32, tentative bool) error {
 	members := c.found
 	all, candidates, matched := int64(len(k.Rows)), int64(0), int64(0)
 	if rows != nil {
@@ -83,12 +101,13 @@ func (c *checker) count(k *keys.Batch, hits, rows []uint32) error {
 		candidates += rowsOf(rows, h)
 	}
 	for i, m := range members {
-		if n := rowsOf(rows, m); n > 0 {
+		n := rowsOf(rows, m)
+		if n > 0 && !tentative {
 			c.ids.Mark(c.entries[i])
-			matched += n
 		}
+		matched += n
 	}
-	if c.pairs {
+	if c.pairs && !tentative {
 		n, err := pairsOf(members, rows, func(i int) int64 { return c.side.Times(c.entries[i]) })
 		if err == nil {
 			err = c.tally.addPairs(n)
@@ -107,7 +126,9 @@ func (c *checker) count(k *keys.Batch, hits, rows []uint32) error {
 		}
 		return nil
 	}
-	c.countMatched(matched)
+	if !tentative {
+		c.countMatched(matched)
+	}
 	c.tally.candidates.Add(candidates)
 	if !c.asked {
 		c.tally.unasked.Add(all)

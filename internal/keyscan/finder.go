@@ -217,11 +217,18 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 		if err != nil {
 			return nil, err
 		}
-		k.base = some.List(k.base[:0])
-		if dst, err = k.passing(ctx, r, k.base, dst); err != nil {
+		if k.base = some.List(k.base[:0]); int64(len(k.base)) == r.Hi-r.Lo {
+			k.base = nil
+		}
+		k.tentatively(true)
+		dst, err = k.passing(ctx, r, k.base, dst)
+		if k.tentatively(false); err != nil {
 			return nil, err
 		}
-		rows, err := k.where.Among(ctx, r.Group, dst[before:])
+		rows, err := k.where.Among(ctx, r.Group, slices.Clone(dst[before:]))
+		if err == nil {
+			err = k.settle(dst[before:], rows)
+		}
 		st.RowsWhere.Add(int64(len(rows)))
 		return append(dst[:before], rows...), err
 	}
@@ -246,6 +253,32 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 	return k.passing(ctx, r, k.base, dst)
 }
 
+// tentatively makes the scan of a match with a check one whose rows may turn out to be deleted, or ends that.
+func (k *Finder) tentatively(begin bool) {
+	if l, ok := k.Matches[0].(*LeafScan); ok && k.scanner.Match[0].Check != nil {
+		l.keys.Tentative, l.pairs = begin, begin || k.scanner.Options.Entries
+	}
+}
+
+// settle reduces the entries of rows that passed to those that are left, and hands them to the check.
+func (k *Finder) settle(passed, left []uint32) error {
+	l, ok := k.Matches[0].(*LeafScan)
+	if !ok || k.scanner.Match[0].Check == nil {
+		return nil
+	}
+	n := 0
+	for i, row := range passed {
+		if n < len(left) && left[n] == row {
+			l.of[n] = l.of[i]
+			n++
+		}
+	}
+	if l.of = l.of[:n]; n == 0 {
+		return nil
+	}
+	return l.keys.Settle(l.of)
+}
+
 // within returns the rows of a row group that may pass, according to statistics of the key; nil:
 // all, also if rows without a key are counted. It returns none if the statistics rule out that a
 // row satisfies the condition.
@@ -265,7 +298,7 @@ func (k *Finder) within(ctx context.Context, r tasks.Range) (rows.Set, error) {
 
 // keyFirst reports whether the keys of a row group are read before the condition's
 // columns, because they are smaller. A Check must not see keys of rows that fail the
-// condition, and NULLs and misfits of such rows do not count.
+// condition, unless it settles those that are not deleted; NULLs and misfits of such rows do not count.
 func (k *Finder) keyFirst(ctx context.Context, group int, within rows.Set) (bool, error) {
 	if k.scanner.Options.CountNulls || within != nil && len(within) == 0 {
 		return false, nil
@@ -274,9 +307,10 @@ func (k *Finder) keyFirst(ctx context.Context, group int, within rows.Set) (bool
 		return false, err
 	}
 	keys := int64(0)
+	settles := k.scanner.Options.Settles && k.File.Where() == nil
 	for i, m := range k.Matches {
 		n, ok := m.compressedKeyBytes(group)
-		if !ok || k.scanner.Match[i].Check != nil {
+		if !ok || k.scanner.Match[i].Check != nil && !settles {
 			return false, nil
 		}
 		if fails, err := k.scanner.Match[i].mayFail(); fails || err != nil || k.scanner.Match[i].NullMisfits {
@@ -284,7 +318,8 @@ func (k *Finder) keyFirst(ctx context.Context, group int, within rows.Set) (bool
 		}
 		keys += n
 	}
-	return keys < k.where.Cost(group), nil
+	cost := k.where.Cost(group)
+	return keys < cost || settles && cost > 0, nil
 }
 
 // passing appends to dst the rows of the range, or some of them, that pass the filters.

@@ -33,6 +33,11 @@ type Keys struct {
 	Run   int
 	Share float64
 
+	// Tentative says that some of the rows may still turn out to be deleted. A Check then sets Settle, and
+	// leaves to it what is only for members that stay: it gets the Entries of their rows, one for each.
+	Tentative bool
+	Settle    func(entries []uint32) error
+
 	Filter *filters.Filter // nil: every key may be a member
 	hits   []uint32        // of Probe
 	place  Position

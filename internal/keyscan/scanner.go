@@ -42,6 +42,9 @@ type Options struct {
 	// Entries makes a scan for tables.Pairs: Check sets [Keys.Entries] for each member. KeepLog
 	// says that rows without a member are kept, too.
 	Entries, KeepLog bool
+	// Settles says that Check sets [Keys].Settle, so that rows are checked before it is known whether they
+	// are deleted.
+	Settles bool
 
 	Mirrored bool // see Mirrored: they are columns to keep only if Columns names them
 

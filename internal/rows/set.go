@@ -1,5 +1,7 @@
 package rows
 
+import "slices"
+
 // Set is rows of a row group: ranges of row numbers from and to, exclusive, ascending and
 // apart. The zero value is empty.
 type Set [][2]int64
@@ -56,6 +58,11 @@ func (s Set) Minus(o Set) (rest Set) {
 
 // List appends the numbers of the rows to dst.
 func (s Set) List(dst []uint32) []uint32 {
+	n := int64(0)
+	for _, r := range s {
+		n += r[1] - r[0]
+	}
+	dst = slices.Grow(dst, int(n))
 	for _, r := range s {
 		for row := r[0]; row < r[1]; row++ {
 			dst = append(dst, uint32(row))
