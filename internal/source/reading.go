@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime/debug"
@@ -9,14 +10,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// Filtered reports whether the file has a condition, so that it has fewer rows than
-// are stored.
-func (f *File) Filtered() bool { return f.where != nil }
+// Filtered reports whether the file has a condition, or rows that are deleted by their keys, so that it has
+// fewer rows than are known of.
+func (f *File) Filtered() bool { return f.where != nil || f.keys != nil }
 
 // setWhere binds the condition of the options, if there is one, to the file's columns.
 func (f *File) setWhere(opts *Opening) (err error) {
@@ -104,4 +107,27 @@ func Recovered(f *File, group int, err *error) {
 	} else if r != nil {
 		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.name, RowGroup: group + 1}, r, debug.Stack())
 	}
+}
+
+// StepRows is how many rows of a record are passed on at once, because a record
+// batch of an Arrow file may contain the whole file.
+const StepRows = 1 << 16
+
+// ReadKeysOf is Read for columns that are used only as keys: for the given rows of a
+// Parquet file (nil: all), and for all rows of other files.
+func ReadKeysOf(ctx context.Context, from Table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	if p, ok := from.(*arrowparquet.Parquet); ok {
+		return p.ReadKeys(ctx, group, columns, rows)
+	}
+	return from.Read(ctx, group, columns)
+}
+
+// InGroup adds the row group to an error about the keys of a record or page,
+// which was made without it. Text and streams have no row groups.
+func InGroup(err error, f *File, group int) error {
+	var e *fault.Error
+	if (errors.Is(err, keys.ErrNoUUID) || errors.Is(err, keys.ErrNoHost) || errors.Is(err, keys.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
+		e.At.RowGroup = group + 1
+	}
+	return err
 }

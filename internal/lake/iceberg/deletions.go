@@ -20,18 +20,17 @@ import (
 // deletions are the delete files of a snapshot.
 type deletions struct {
 	t       *Table
-	vectors map[string]*entry   // by the path of their data file
-	of      map[string][]*entry // files of positions, by partition, and by data file if they have but one
-	sets    []*keySet
-	in      map[string][]int // sets of keys, by partition; those of all partitions have none
+	vectors map[string]*entry    // by the path of their data file
+	of      map[string][]*entry  // files of positions, by partition, and by data file if they have but one
+	in      map[string][]*keySet // by partition; those of all partitions have none
 }
 
 // keySet are the delete files with keys of the same columns, for the same partition.
 type keySet struct {
-	lake.Keys
-	at     int                    // in the table; -1: no data file needs it
-	digest map[int]string         // of some of the newest files
-	ranges []map[int32]valueRange // by file
+	columns []int32
+	files   []*entry       // the newest first
+	at      int            // in the table; -1: no data file needs it
+	digest  map[int]string // of some of the newest files
 }
 
 // pathID is the id of the column of files of positions that names data files.
@@ -70,23 +69,17 @@ func (d *deletions) addKeys(e *entry, at fault.At) error {
 	if len(e.keys) == 0 {
 		return faults.Corrupt(at, "a delete file with keys of no columns")
 	}
-	place, err := d.t.place(e.path)
-	if err != nil {
-		return err
-	}
 	partition := ""
 	if slices.ContainsFunc(e.spec.Fields, func(f specField) bool { return f.Transform != "void" }) {
 		partition = e.partition()
 	}
-	i := slices.IndexFunc(d.in[partition], func(i int) bool { return slices.Equal(d.sets[i].Columns, e.keys) })
+	i := slices.IndexFunc(d.in[partition], func(s *keySet) bool { return slices.Equal(s.columns, e.keys) })
 	if i < 0 {
 		i = len(d.in[partition])
-		d.in[partition] = append(d.in[partition], len(d.sets))
-		d.sets = append(d.sets, &keySet{Keys: lake.Keys{Columns: e.keys}, at: -1, digest: map[int]string{}})
+		d.in[partition] = append(d.in[partition], &keySet{columns: e.keys, at: -1, digest: map[int]string{}})
 	}
-	s := d.sets[d.in[partition][i]]
-	s.Files = append(s.Files, lake.DeleteFile{Place: place, Size: e.size, Rows: e.rows, Seq: e.seq})
-	s.ranges = append(s.ranges, e.ranges)
+	s := d.in[partition][i]
+	s.files = append(s.files, e)
 	return nil
 }
 
@@ -109,22 +102,18 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 		return nil, err
 	}
 	var named []string
-	for _, partition := range []string{"", e.partition()} {
-		for _, i := range d.in[partition] {
-			s := d.sets[i]
-			if !d.concerns(s, e) {
-				continue
-			}
-			if deleted == nil {
-				deleted = new(lake.Deleted)
-			}
-			if s.at < 0 {
-				s.at = len(d.t.table.Keys)
-				d.t.table.Keys = append(d.t.table.Keys, s.Keys)
-			}
-			deleted.Keys, deleted.Seq = append(deleted.Keys, s.at), e.seq
-			named = append(named, s.named(e.seq))
+	for _, s := range slices.Concat(d.in[""], d.in[e.partition()]) {
+		if !d.concerns(s, e) {
+			continue
 		}
+		if err := d.inTable(s); err != nil {
+			return nil, err
+		}
+		if deleted == nil {
+			deleted = new(lake.Deleted)
+		}
+		deleted.Keys, deleted.Seq = append(deleted.Keys, s.at), e.seq
+		named = append(named, s.named(e.seq))
 	}
 	slices.Sort(named)
 	if deleted != nil {
@@ -135,38 +124,41 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 
 // sort brings files in the order of their sequence numbers, the newest first.
 func (d *deletions) sort() {
-	for _, s := range d.sets {
-		order := make([]int, len(s.Files))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(a, b int) int {
-			x, y := &s.Files[a], &s.Files[b]
-			return cmp.Or(cmp.Compare(y.Seq, x.Seq), cmp.Compare(x.Place, y.Place))
-		})
-		files, ranges := s.Files, s.ranges
-		s.Files, s.ranges = nil, nil
-		for _, i := range order {
-			s.Files, s.ranges = append(s.Files, files[i]), append(s.ranges, ranges[i])
+	for _, sets := range d.in {
+		for _, s := range sets {
+			slices.SortFunc(s.files, func(a, b *entry) int { return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(a.path, b.path)) })
 		}
 	}
 }
 
-// younger returns how many files are younger than a data file.
-func (s *keySet) younger(seq int64) int {
-	n, _ := slices.BinarySearchFunc(s.Files, seq, func(f lake.DeleteFile, seq int64) int {
-		if f.Seq > seq {
-			return -1
+// inTable adds a set to the table.
+func (d *deletions) inTable(s *keySet) error {
+	if s.at >= 0 {
+		return nil
+	}
+	k := lake.Keys{Columns: s.columns}
+	for _, e := range s.files {
+		place, err := d.t.place(e.path)
+		if err != nil {
+			return err
 		}
-		return 1
-	})
-	return n
+		k.Files = append(k.Files, lake.DeleteFile{Place: place, Size: e.size, Rows: e.rows, Seq: e.seq})
+	}
+	s.at = len(d.t.table.Keys)
+	d.t.table.Keys = append(d.t.table.Keys, k)
+	return nil
+}
+
+// younger returns the files that are younger than a data file.
+func (s *keySet) younger(seq int64) []*entry {
+	n, _ := slices.BinarySearchFunc(s.files, seq, func(e *entry, seq int64) int { return map[bool]int{true: -1, false: 1}[e.seq > seq] })
+	return s.files[:n]
 }
 
 // concerns reports whether a data file may have a row with a key of a younger file of a set.
 func (d *deletions) concerns(s *keySet, e *entry) bool {
-	for _, of := range s.ranges[:s.younger(e.seq)] {
-		if !slices.ContainsFunc(s.Columns, func(id int32) bool { return d.apart(id, of[id], e.ranges[id]) }) {
+	for _, k := range s.younger(e.seq) {
+		if !slices.ContainsFunc(s.columns, func(id int32) bool { return d.apart(id, k.ranges[id], e.ranges[id]) }) {
 			return true
 		}
 	}
@@ -191,12 +183,13 @@ func (d *deletions) apart(id int32, a, b valueRange) bool {
 
 // named returns the identity of the files that are younger than a data file.
 func (s *keySet) named(seq int64) string {
-	n := s.younger(seq)
+	files := s.younger(seq)
+	n := len(files)
 	if s.digest[n] == "" {
 		h := xxh3.New()
-		fmt.Fprint(h, s.Columns)
-		for _, f := range s.Files[:n] {
-			fmt.Fprint(h, " ", path.Base(f.Place)) // the last part is a UUID
+		fmt.Fprint(h, s.columns)
+		for _, e := range files {
+			fmt.Fprint(h, " ", path.Base(e.path)) // the last part is a UUID
 		}
 		sum := h.Sum128().Bytes()
 		s.digest[n] = hex.EncodeToString(sum[:])

@@ -88,12 +88,12 @@ func (t *Table) Files(ctx context.Context, holds func([]lake.Bound) bool, yield 
 			excluded, skipped = append(excluded, m), skipped+m.files
 		}
 	}
-	d := deletions{t: t, vectors: map[string]*entry{}, of: map[string][]*entry{}, in: map[string][]int{}}
+	d := deletions{t: t, vectors: map[string]*entry{}, of: map[string][]*entry{}, in: map[string][]*keySet{}}
 	if _, err := t.entries(ctx, deletes, nil, d.add); err != nil {
 		return 0, err
 	}
 	d.sort()
-	t.ranges = t.ranges || len(d.sets) > 0
+	t.ranges = t.ranges || len(d.in) > 0
 	seen := map[string]bool{}
 	file := func(e *entry) error {
 		if seen[e.path] {
