@@ -24,9 +24,9 @@ func (c *cli) commitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "commit [flags] OUT/ [MANIFEST...]",
 		Short: "Complete an output directory that several workers have written",
-		Long: `Complete an output directory that several workers have written with --shard: check that all of them are done, agree and have left whole files, then publish the list of all files, and _SUCCESS.
+		Long: `Check that all workers with --shard are done, agree and have left whole files, then publish the list of files, and _SUCCESS.
 
-The last worker does this by itself, unless it ran with --no-commit or does not see what the others have written. Workers without a common file system have each a directory and manifests of their own: bring their files together in OUT/, and name the manifests.`,
+The last worker does this itself, unless it ran with --no-commit or does not see the others' files. Workers without a common file system have each a directory and manifests of their own: bring their files together in OUT/, and name the manifests.`,
 		Example: `  bloomjoin commit out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json
   bloomjoin commit --as iceberg out/`,
