@@ -5,6 +5,7 @@ import decimal
 import gzip
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
@@ -17,11 +18,13 @@ import pyarrow.parquet as pq
 from files import tables as delta
 from files.tables import CONDITIONS, DAY, HERE, NOON, UTC, batch, every, kinds, ordered, plain, read, refused, shards, whole
 
-SPARK = sorted(f.name.removesuffix(".tar.xz") for f in (HERE / "iceberg").glob("*.tar.xz"))
+TABLES = pathlib.Path(os.environ.get("TABLES") or HERE / "iceberg")
+SPARK = sorted(f.name.removesuffix(".tar.xz") for f in TABLES.glob("*.tar.xz"))
 
 
 class Tables(delta.Tables):
     made, keys = "iceberg", ("id", "key", "n")
+    archives = TABLES
 
     def table(self, name):
         return self.spark(name) / "table"

@@ -80,7 +80,8 @@ def zoned(typ, path, old):
 class Tables:
     """Inputs that all checks share: IDs, and a log to which tables are the IDs."""
 
-    made, keys = "delta", ("id", "key")  # where the tables are that Spark has made, and the columns that are keys
+    made, keys = "delta", ("id", "key")  # the columns that are keys
+    archives = HERE / "delta"  # of tables that Spark has made
 
     def __init__(self, t):
         self.t, self.dir = t, t.path(f"tables-{self.made}")
@@ -95,7 +96,7 @@ class Tables:
         """A directory with the table and the rows that Spark reads."""
         to = self.dir / "Spark" / name
         if not to.exists():
-            with tarfile.open(HERE / self.made / f"{name}.tar.xz") as tar:
+            with tarfile.open(self.archives / f"{name}.tar.xz") as tar:
                 tar.extractall(to, filter="data")
         return to
 

@@ -1,8 +1,8 @@
 """Makes the tables of this directory by Spark, with the rows that Spark reads of each snapshot, branch and tag.
 
-    python make.py JARS [NAME...]
+    [TABLES=DIR] python make.py JARS [NAME...]
 
-Needs pyspark 3.5 and Java 17. JARS is a directory with iceberg-spark-runtime-3.5_2.12-1.12.0.jar of Maven Central. Files
+They are written to DIR, else to this directory. Needs pyspark 3.5 and Java 17. JARS is a directory with iceberg-spark-runtime-3.5_2.12-1.12.0.jar of Maven Central. Files
 get other names and times in each run, so name the tables that are new.
 
 Each table is an archive, NAME.tar.xz. Its metadata names the directory where it was made, which is gone:
@@ -16,6 +16,7 @@ Each table is an archive, NAME.tar.xz. Its metadata names the directory where it
 
 import datetime
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -26,7 +27,8 @@ import time
 
 from pyspark.sql import SparkSession, functions
 
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = pathlib.Path(os.environ.get("TABLES") or __file__).resolve()
+HERE = HERE if HERE.is_dir() else HERE.parent
 UTC = datetime.UTC
 
 
@@ -224,7 +226,7 @@ TABLES = [
 
 def session(jars, warehouse):
     options = {
-        "spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false",
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false",
         "spark.ui.showConsoleProgress": "false", "spark.sql.warehouse.dir": tempfile.gettempdir(), "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.jars": ",".join(map(str, pathlib.Path(jars).glob("iceberg-*.jar"))), "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         **{f"spark.sql.catalog.{c}": "org.apache.iceberg.spark.SparkCatalog" for c in "hf"}, **{f"spark.sql.catalog.{c}.type": "hadoop" for c in "hf"},

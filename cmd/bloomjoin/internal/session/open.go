@@ -32,11 +32,15 @@ func (c *Session) SayTables(tables []source.TableRead) {
 		if t.Files > 0 {
 			text += ", " + words.Things(t.Files, "file")
 		}
+		var gone []string
 		if t.RowsDeleted > 0 {
-			text += ", without " + words.Things(t.RowsDeleted, "deleted row")
+			gone = append(gone, words.Things(t.RowsDeleted, "deleted row"))
 		}
 		if t.KeysDeleted > 0 {
-			text += ", without rows of " + words.Things(t.KeysDeleted, "deleted key")
+			gone = append(gone, "rows of "+words.Things(t.KeysDeleted, "deleted key"))
+		}
+		if gone != nil {
+			text += ", without " + strings.Join(gone, " and ")
 		}
 		if t.Excluded > 0 {
 			text += fmt.Sprintf("; the condition leaves out %s", words.Things(t.Excluded, "other"))
