@@ -307,7 +307,7 @@ func (k *Finder) keyFirst(ctx context.Context, group int, within rows.Set) (bool
 		return false, err
 	}
 	keys := int64(0)
-	settles := k.scanner.Options.Settles && k.File.Where() == nil
+	settles := k.scanner.Options.Settles && k.where.OnlyDeleted()
 	for i, m := range k.Matches {
 		n, ok := m.compressedKeyBytes(group)
 		if !ok || k.scanner.Match[i].Check != nil && !settles {

@@ -60,10 +60,10 @@ func (r *PageBudget) ChargeFooter(at fault.At, bytes int64) error {
 		return nil
 	}
 	if most := max(r.budget/footerShare, minMost); bytes > most {
-		return faults.Memory(at, "the footer", bytes, r.budget, footerShare)
+		return faults.Memory(at, "the footer, or what is kept of deleted rows,", bytes, r.budget, footerShare)
 	} else if all := r.footers.Add(bytes); all > 2*most {
 		r.footers.Add(-bytes)
-		return faults.Memory(at, "the footer and those of the files before it", all, r.budget, footerShare/2)
+		return faults.Memory(at, "the footer, or what is kept of deleted rows, and those of the files before it", all, r.budget, footerShare/2)
 	}
 	return nil
 }

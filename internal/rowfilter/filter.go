@@ -86,6 +86,9 @@ func New(f *source.File, buf *parquet.Buffers) *Filter {
 	return w
 }
 
+// OnlyDeleted reports whether rows are left out only because they are deleted.
+func (w *Filter) OnlyDeleted() bool { return w.where == nil }
+
 // Size returns the bytes of memory that are kept between row groups.
 func (w *Filter) Size() int64 {
 	n := 4*(cap(w.sure)+cap(w.maybe)+cap(w.found)+cap(w.seen)) + cap(w.whole) + cap(w.values)

@@ -182,12 +182,12 @@ func findDeleted(ctx context.Context, k *deletes.Keys, found map[*File]*foundKey
 			if err != nil || len(dead) == 0 {
 				return f.Unless(err)
 			}
-			all := roaring.Of(dead)
+			all, before := roaring.Of(dead), int64(0)
 			if was := found[f].rows; was != nil {
-				all = roaring.Union(was, all)
+				all, before = roaring.Union(was, all), was.Bytes()
 			}
 			found[f].rows = all
-			return f.Parquet().File().Keep(all.Bytes())
+			return f.Parquet().File().Keep(all.Bytes() - before)
 		})
 	}
 	return work.Wait()
