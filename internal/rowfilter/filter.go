@@ -95,6 +95,9 @@ func (w *Filter) Size() int64 {
 	for i := range w.truths {
 		n += cap(w.truths[i]) + cap(w.tables[i])
 	}
+	for _, k := range w.keys {
+		n += k.Size()
+	}
 	return int64(n) + w.arrays.size()
 }
 
@@ -104,6 +107,9 @@ func (w *Filter) Shed() {
 	clear(w.truths)
 	clear(w.tables)
 	w.arrays = recycler{}
+	for _, k := range w.keys {
+		k.Shed()
+	}
 }
 
 // Rows returns the rows of a range that satisfy the condition, ascending. If all do, it

@@ -65,6 +65,16 @@ func (between) Empty() bool                                    { return false }
 func (between) Exact() *exact.Set                              { return nil }
 func (b between) KeyRange(column int) (lo, hi []byte, ok bool) { return b.Column(column) }
 
+// Size returns the bytes of memory that are kept between row groups.
+func (c *Checker) Size() int {
+	return cap(c.dead) + cap(c.coded) + 8*cap(c.hashes) + 4*(cap(c.hits)+cap(c.found)+cap(c.there))
+}
+
+// Shed releases that memory.
+func (c *Checker) Shed() {
+	c.dead, c.coded, c.hashes, c.hits, c.found, c.there, c.dict = nil, nil, nil, nil, nil, nil, nil
+}
+
 // Leaf returns the number of the leaf that is the key; ok is false if it is another one.
 func (c *Checker) Leaf() (number int, ok bool) {
 	if c.leaf == nil {

@@ -57,9 +57,10 @@ func described(ctx context.Context, src storage.Source, name string, holds func(
 				text += fmt.Sprint(" without ", values(m))
 			}
 			for _, set := range f.Deleted.Keys {
+				text += fmt.Sprint(" without keys ", s.Table().Keys[set].Columns, " of")
 				for _, k := range s.Table().Keys[set].Files {
 					if k.Seq > f.Deleted.Seq {
-						text += fmt.Sprint(" without keys ", s.Table().Keys[set].Columns, " of ", path.Base(k.Place))
+						text += " " + path.Base(k.Place)
 					}
 				}
 			}
