@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +77,68 @@ func keyedTable(t *testing.T, files, rows int) (d *laketest.Iceberg, want map[in
 		}
 	}
 	return d, want
+}
+
+// A key deletes rows that are older than its newest deletion, and no others. NULL equals NULL, and no empty text.
+func TestKeysAgain(t *testing.T) {
+	two, empty := int32(2), ""
+	file := func(list any) string {
+		var b bytes.Buffer
+		var err error
+		switch list := list.(type) {
+		case []keyedRow:
+			err = pg.Write(&b, list)
+		case []nullableRow:
+			err = pg.Write(&b, list)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	d := laketest.NewIceberg(t, 2, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "s", Type: arrow.BinaryTypes.String}, {Name: "n", Type: arrow.PrimitiveTypes.Int32, Nullable: true}}, nil))
+	n := 0
+	step := func(want string, ids []int, keys, rows any) {
+		t.Helper()
+		n++
+		var actions []any
+		if rows != nil {
+			actions = append(actions, d.Add(fmt.Sprint(n, ".parquet"), file(rows), nil))
+		}
+		if keys != nil {
+			content := file(keys)
+			k := &laketest.IcebergKeys{Name: fmt.Sprint("keys ", n, ".parquet"), Size: len(content), Rows: int64(reflect.ValueOf(keys).Len()), IDs: ids, Spec: -1}
+			d.Put(k.Name, content)
+			actions = append(actions, k)
+		}
+		d.Commit(actions...)
+		var got []string
+		for _, text := range rowsOf(t, d.Name(), "") {
+			got = append(got, strings.TrimSpace(text))
+		}
+		if slices.Sort(got); strings.Join(got, "; ") != want {
+			t.Errorf("step %d: %s, want %s", n, strings.Join(got, "; "), want)
+		}
+	}
+	first, again := keyedRow{ID: 1, S: "first"}, keyedRow{ID: 1, S: "again"}
+	other := keyedRow{ID: 2, S: "other"}
+	step("id=1 s=first n=(null); id=2 s=other n=(null)", nil, nil, []keyedRow{first, other})
+	step("id=1 s=again n=(null); id=2 s=other n=(null)", []int{1}, []keyedRow{first}, []keyedRow{again})
+	step("id=1 s=again n=(null)", []int{1}, []keyedRow{other}, nil) // which the set of the file needs now
+	step("", []int{1}, []keyedRow{again}, nil)
+	step("id=1 s=again n=(null)", []int{1}, []keyedRow{first}, []keyedRow{again})
+	step("", []int{1}, []keyedRow{again}, nil)
+	step("id=3 s= n=2; id=4 s=(null) n=2; id=5 s=(null) n=(null)", nil, nil, []nullableRow{{3, &empty, &two}, {4, nil, &two}, {5, nil, nil}})
+	step("id=3 s= n=2; id=5 s=(null) n=(null)", []int{2, 3}, []nullableRow{{0, nil, &two}}, nil)
+	step("id=3 s= n=2", []int{3, 2}, []nullableRow{{0, nil, nil}}, nil)
+	step("", []int{2, 3}, []nullableRow{{0, &empty, &two}}, nil)
+}
+
+// nullableRow is a keyedRow whose text may be NULL.
+type nullableRow struct {
+	ID int64   `parquet:"id,id(1)"`
+	S  *string `parquet:"s,optional,id(2)"`
+	N  *int32  `parquet:"n,optional,id(3)"`
 }
 
 // Keys that memory does not hold delete the same rows, by one share after the other.

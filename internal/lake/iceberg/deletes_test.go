@@ -309,6 +309,7 @@ func TestKeysApart(t *testing.T) {
 		"an int":      {[2][]byte{laketest.SingleValue("int", -5), laketest.SingleValue("int", -1)}, 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 10)}}, true},
 		"one of two":  {integers(10, 20), 0, &laketest.IcebergKeys{IDs: []int{2, 1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, true},
 		"NULLs here":  {integers(10, 20), 1, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, true},
+		"NULLs":       {integers(10, 20), 1, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 9)}, Nulls: 1}, false},
 		"NULLs there": {integers(10, 20), nil, &laketest.IcebergKeys{IDs: []int{1}}, false},
 		"swapped":     {integers(20, 10), 0, &laketest.IcebergKeys{IDs: []int{1}, Bounds: map[int][2][]byte{1: integers(0, 9)}}, false},
 		"texts":       {[2][]byte{[]byte("a"), []byte("b")}, 0, &laketest.IcebergKeys{IDs: []int{2}, Bounds: map[int][2][]byte{2: {[]byte("c"), []byte("d")}}}, false},

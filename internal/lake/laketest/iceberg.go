@@ -72,6 +72,7 @@ type IcebergKeys struct {
 	Spec   int               // -1: the newest
 	Values []any             // of its By: the partition
 	Bounds map[int][2][]byte // by the ids of columns
+	Nulls  int               // in each of these
 }
 
 // removed is a file that a commit removes.
@@ -239,7 +240,7 @@ func (d *Iceberg) keys(k *IcebergKeys) *entry {
 	}
 	e.file["equality_ids"] = ids
 	for id, b := range k.Bounds {
-		nulls = append(nulls, map[string]any{"key": id, "value": 0})
+		nulls = append(nulls, map[string]any{"key": id, "value": k.Nulls})
 		least, most = append(least, map[string]any{"key": id, "value": b[0]}), append(most, map[string]any{"key": id, "value": b[1]})
 	}
 	if nulls != nil {
