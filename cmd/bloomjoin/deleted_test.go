@@ -329,6 +329,9 @@ func (d *deletedRun) run(t *testing.T, log, ids string) (rows []string, got map[
 	}
 	got = map[string]any{}
 	note := func(report map[string]any) {
+		if warnings := fmt.Sprint(report["warnings"]); strings.Contains(warnings, "filter-rate") {
+			t.Errorf("%v: %s", args, warnings)
+		}
 		for _, f := range append(figures, "strategy") {
 			if n, ok := report[f].(float64); ok && f != "strategy" && !strings.HasPrefix(f, "ids") {
 				sum, _ := got[f].(float64)

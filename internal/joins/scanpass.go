@@ -45,7 +45,8 @@ func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 	opts.Check = func() func(*keyscan.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
-	opts.Settles = r.portion == nil && !m.NoMatch && !p.keepsLogIn(r)
+	all := p.held.whole || r.marks != nil // else IDs of deleted rows alone, which the filter has, would pass for false positives
+	opts.Settles = all && !m.NoMatch && !p.keepsLogIn(r)
 	if p.makesPairs() {
 		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.keepsLogIn(r), p.opts.Type.keepsLog()
 	}

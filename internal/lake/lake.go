@@ -10,8 +10,10 @@
 package lake
 
 import (
+	"path"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -43,6 +45,15 @@ func (t Table) Named(change func(string) string) Table {
 		}
 	}
 	return t
+}
+
+// Below returns what names an object of the table on all machines: its path in the table's directory, which has other
+// names elsewhere. Of one that is not there it is the last part, which writers make unique.
+func (t *Table) Below(place string) string {
+	if below, ok := strings.CutPrefix(place, t.Location); ok {
+		return below
+	}
+	return path.Base(place)
 }
 
 // Column is a column of a table, or a part of one.

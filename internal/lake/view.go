@@ -129,14 +129,14 @@ func (v *viewer) children(group int, columns []Column, nodes []*meta.Node, at fa
 				return err
 			}
 		case value < 0 && c.Default:
-			at.Column = path(at, c)
+			at.Column = pathOf(at, c)
 			return faults.Unsupported(at, "a column with a default value, which the file lacks").WithHint("rewrite the table's files")
 		case group == 0:
 			if err := v.missing(c, value, at); err != nil {
 				return err
 			}
 		default: // whether it is NULL or its struct is can't be told without another column's levels
-			at.Column = path(at, c)
+			at.Column = pathOf(at, c)
 			return faults.Unsupported(at, "a field that the table has, and the structs of the file lack").
 				WithHint("rewrite the table's files")
 		}
@@ -145,8 +145,8 @@ func (v *viewer) children(group int, columns []Column, nodes []*meta.Node, at fa
 	return nil
 }
 
-// path returns the name of a part of a column, for errors.
-func path(at fault.At, c *Column) string {
+// pathOf returns the name of a part of a column, for errors.
+func pathOf(at fault.At, c *Column) string {
 	if at.Column == "" {
 		return c.Name
 	}
@@ -191,7 +191,7 @@ func (v *viewer) add(e meta.Element, c *Column) (at int) {
 
 // column adds a column, or a part of one, that is a node of the file.
 func (v *viewer) column(c *Column, n *meta.Node, at fault.At) error {
-	at.Column = path(at, c)
+	at.Column = pathOf(at, c)
 	if len(c.Children) == 0 && n.Leaf >= 0 {
 		l, e := &v.file.Leaves[n.Leaf], *n.Element
 		if !fits(c.Type, l) && !(v.table.Widens && widen(&e, c.Type, l)) {

@@ -372,14 +372,14 @@ func (f *File) digestTable(content []byte) ([]byte, error) {
 		return content, nil
 	}
 	var deleted lake.Deleted
-	if f.of.Deleted != nil { // the table has other names on other machines; the last part is a UUID
+	if of := f.of.Table; f.of.Deleted != nil {
 		deleted = *f.of.Deleted
-		deleted.Place = path.Base(deleted.Place)
+		deleted.Place = of.Below(deleted.Place)
 		if deleted.In = slices.Clone(deleted.In); deleted.In != nil {
 			deleted.Count = 0 // which the table does not say
 		}
 		for i := range deleted.In {
-			deleted.In[i].Place = path.Base(deleted.In[i].Place)
+			deleted.In[i].Place = of.Below(deleted.In[i].Place)
 		}
 		deleted.Of, deleted.Keys = path.Base(deleted.Of), nil // sets that have one number in all versions have none
 	}

@@ -93,7 +93,11 @@ func (r *Reader) Keys(ctx context.Context, src storage.Source, room *parquet.Pag
 // ReadKeys reads a share of the keys of a set. The error wraps [ErrFull] if memory does not hold them.
 func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget, of *lake.Table, set int, share Share) (*Keys, error) {
 	k := &Keys{set: &of.Keys[set], share: share, room: room}
-	if n := len(k.set.Columns); n == 0 || n > mostColumns || len(k.set.Files) == 0 {
+	switch n := len(k.set.Columns); {
+	case n > mostColumns:
+		return nil, faults.Unsupported(fault.At{File: of.Location}, "rows that are deleted by the values of %d columns (want at most %d)", n, mostColumns).
+			WithHint("compact the table's delete files")
+	case n == 0 || len(k.set.Files) == 0:
 		return nil, faults.Corrupt(fault.At{File: of.Location}, "keys of %d columns in %d delete files", n, len(k.set.Files))
 	}
 	table, columns, err := of.Only(k.set.Columns)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/lake/iceberg"
 	"github.com/bloomjoin/bloomjoin/internal/lake/laketest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -333,6 +335,42 @@ func TestKeysApart(t *testing.T) {
 			}
 			check(t, d.Name(), want)
 		})
+	}
+}
+
+// Files of keys have the same identity wherever the table is, and another one in another directory of it, whatever
+// their last parts are, and with another size.
+func TestKeysNamed(t *testing.T) {
+	named := func(k laketest.IcebergKeys) (is string) {
+		d := laketest.NewIceberg(t, 2, schema)
+		d.Commit(d.Add("a.parquet", "A", nil))
+		k.IDs, k.Spec = []int{1}, -1
+		d.Commit(&k)
+		n, err := lake.ParseName(d.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := iceberg.Open(t.Context(), storage.Local(), n, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Files(t.Context(), nil, func(f *lake.File) error {
+			is = f.Deleted.Named
+			return nil
+		})
+		if err != nil || is == "" {
+			t.Fatal(is, err)
+		}
+		return is
+	}
+	one := laketest.IcebergKeys{Name: "one/k.parquet", Size: 5, Rows: 2}
+	if a, b := named(one), named(one); a != b {
+		t.Errorf("%s and %s are the same files of two tables", a, b)
+	}
+	for _, other := range []laketest.IcebergKeys{{Name: "two/k.parquet", Size: 5, Rows: 2}, {Name: "one/k.parquet", Size: 6, Rows: 2}, {Name: "one/k.parquet", Size: 5, Rows: 3}} {
+		if named(one) == named(other) {
+			t.Errorf("%+v and %+v are the same", one, other)
+		}
 	}
 }
 

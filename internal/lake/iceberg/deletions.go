@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,7 +112,7 @@ func (d *deletions) find(e *entry) (*lake.Deleted, error) {
 			deleted = new(lake.Deleted)
 		}
 		deleted.Keys, deleted.Seq = append(deleted.Keys, s.at), e.seq
-		named = append(named, s.named(e.seq))
+		named = append(named, s.named(e.seq, slashed(d.t.meta.Location)))
 	}
 	slices.Sort(named)
 	if deleted != nil {
@@ -181,15 +180,16 @@ func (d *deletions) apart(id int32, a, b valueRange) bool {
 	return ends[0].Int <= ends[1].Int && ends[2].Int <= ends[3].Int && (ends[1].Int < ends[2].Int || ends[3].Int < ends[0].Int)
 }
 
-// named returns the identity of the files that are younger than a data file.
-func (s *keySet) named(seq int64) string {
+// named returns the identity of the files that are younger than a data file, in a table whose metadata calls its
+// directory dir.
+func (s *keySet) named(seq int64, dir string) string {
 	files := s.younger(seq)
 	n := len(files)
 	if s.digest[n] == "" {
 		h := xxh3.New()
 		fmt.Fprint(h, s.columns)
 		for _, e := range files {
-			fmt.Fprint(h, " ", path.Base(e.path)) // the last part is a UUID
+			fmt.Fprintf(h, " %q %d %d", strings.TrimPrefix(e.path, dir), e.size, e.rows)
 		}
 		sum := h.Sum128().Bytes()
 		s.digest[n] = hex.EncodeToString(sum[:])
