@@ -3,7 +3,6 @@ package deletes
 import (
 	"context"
 	"errors"
-	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -59,10 +58,12 @@ func (s Share) has(h uint64) bool {
 var ErrFull = errors.New("keys of deleted rows")
 
 const (
-	keyShare    = 8
-	filterFPR   = .01
-	mostKeys    = 1 << 40
-	mostColumns = 32
+	keyShare     = 8
+	filterFPR    = .01
+	mostKeys     = 1 << 40
+	mostColumns  = 32
+	mostExpected = 1 << 28 // keys for which memory is taken before they are read
+	mostAtOnce   = 1 << 30 // bytes of a table before that
 )
 
 // keySet is a set of a table that is read once.
@@ -105,16 +106,17 @@ func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget,
 		return nil, err
 	}
 	k.columns = columns
-	rows := int64(0)
+	rows, size := int64(0), int64(0)
 	for _, f := range k.set.Files {
 		k.numbers = append(k.numbers, f.Seq)
+		size += max(min(f.Size, mostExpected), 0)
 		if rows += f.Rows; f.Rows < 0 || rows > mostKeys {
 			return nil, faults.Corrupt(fault.At{File: f.Place}, "a file of %d keys of deleted rows", f.Rows)
 		}
 	}
 	slices.Sort(k.numbers)
 	k.numbers = slices.Compact(k.numbers)
-	k.expected = uint64(rows)/share.Of + 1
+	k.expected = uint64(min(rows, 8*size, mostExpected))/share.Of + 1 // no more than files may have, whatever a table says
 	if err = k.fill(ctx, src, table); err != nil {
 		k.Release()
 		return nil, err
@@ -237,7 +239,7 @@ func (l *keyFile) begin(b *keys.Batch) error {
 	}
 	_, ints := b.Ints()
 	k.newest = newNewest(ints, k.charge)
-	return k.newest.expect(k.expected, k.room.Part(2*keyShare, math.MaxInt64))
+	return k.newest.expect(k.expected, k.room.Part(2*keyShare, mostAtOnce))
 }
 
 // end adds what waits.
