@@ -125,16 +125,30 @@ func (t *TableVersion) readKeys(ctx context.Context, files []*File, now bool) er
 			return err
 		}
 	}
-	for f, found := range begun {
-		if now {
-			for _, k := range found.sets {
-				if err := findDeleted(ctx, k, map[*File]*foundKeys{f: found}, f); err != nil {
-					return err
-				}
-			}
-			found.sets = nil
+	if now {
+		if err := findAll(ctx, begun); err != nil {
+			return err
 		}
+	}
+	for f, found := range begun {
 		f.keys.found.Store(found)
+	}
+	return nil
+}
+
+// findAll finds the rows of files that are deleted by keys in memory.
+func findAll(ctx context.Context, files map[*File]*foundKeys) error {
+	by := map[*deletes.Keys][]*File{}
+	for f, found := range files {
+		for _, k := range found.sets {
+			by[k] = append(by[k], f)
+		}
+		found.sets = nil
+	}
+	for k, some := range by {
+		if err := findDeleted(ctx, k, files, some...); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -182,10 +196,11 @@ func findDeleted(ctx context.Context, k *deletes.Keys, found map[*File]*foundKey
 			if err != nil || len(dead) == 0 {
 				return f.Unless(err)
 			}
-			all, before := roaring.Of(dead), int64(0)
+			before := int64(0)
 			if was := found[f].rows; was != nil {
-				all, before = roaring.Union(was, all), was.Bytes()
+				dead, before = append(dead, was), was.Bytes()
 			}
+			all := roaring.Union(dead...)
 			found[f].rows = all
 			return f.Parquet().File().Keep(all.Bytes() - before)
 		})
@@ -193,8 +208,8 @@ func findDeleted(ctx context.Context, k *deletes.Keys, found map[*File]*foundKey
 	return work.Wait()
 }
 
-// dead returns the rows of the file whose keys are deleted.
-func (f *File) dead(ctx context.Context, c *deletes.Checker) (dead []int64, err error) {
+// dead returns the rows of the file whose keys are deleted, some at a time.
+func (f *File) dead(ctx context.Context, c *deletes.Checker) (all []*roaring.Bitmap, err error) {
 	for g := range f.NumGroups() {
 		may, err := c.May(ctx, g)
 		if err != nil {
@@ -207,6 +222,7 @@ func (f *File) dead(ctx context.Context, c *deletes.Checker) (dead []int64, err 
 			if err != nil {
 				return nil, InGroup(err, f, g)
 			}
+			var dead []int64
 			for _, row := range list {
 				if len(live) > 0 && live[0] == row {
 					live = live[1:]
@@ -214,7 +230,10 @@ func (f *File) dead(ctx context.Context, c *deletes.Checker) (dead []int64, err 
 					dead = append(dead, f.starts[g]+int64(row))
 				}
 			}
+			if dead != nil {
+				all = append(all, roaring.Of(dead))
+			}
 		}
 	}
-	return dead, nil
+	return all, nil
 }
