@@ -141,36 +141,79 @@ type nullableRow struct {
 	N  *int32  `parquet:"n,optional,id(3)"`
 }
 
+// sameIDs checks which rows of a table are read with a memory.
+func sameIDs(t *testing.T, name string, memory int64, want map[int64]bool) {
+	t.Helper()
+	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range files {
+		for g := range f.NumGroups() {
+			for rec, err := range f.Read(t.Context(), g, []int{0}) {
+				if err != nil {
+					t.Fatalf("memory %d: %v", memory, err)
+				}
+				for i := range int(rec.NumRows()) {
+					if id := rec.Column(0).(interface{ Value(int) int64 }).Value(i); !want[id] {
+						t.Fatalf("memory %d: row %d is there", memory, id)
+					}
+					n++
+				}
+			}
+		}
+	}
+	if n != len(want) {
+		t.Errorf("memory %d: %d rows, want %d", memory, n, len(want))
+	}
+	if err := partition.Close(files); err != nil {
+		t.Error(err)
+	}
+}
+
 // Keys that memory does not hold delete the same rows, by one share after the other.
 func TestKeysBeyondMemory(t *testing.T) {
 	d, want := keyedTable(t, 3, 100_000)
 	for _, memory := range []int64{0, 16 << 20, 64 << 20} {
-		files, err := partition.Open(t.Context(), []string{d.Name()}, partition.OpenOptions{Memory: memory})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, f := range files {
-			for g := range f.NumGroups() {
-				for rec, err := range f.Read(t.Context(), g, []int{0}) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					for i := range int(rec.NumRows()) {
-						if id := rec.Column(0).(interface{ Value(int) int64 }).Value(i); !want[id] {
-							t.Fatalf("memory %d: row %d is there", memory, id)
-						}
-						n++
-					}
-				}
+		sameIDs(t, d.Name(), memory, want)
+	}
+}
+
+// So do those of many partitions, of which memory holds some.
+func TestKeysOfManyPartitions(t *testing.T) {
+	type row struct {
+		ID int64 `parquet:"id,id(1)"`
+		P  int32 `parquet:"p,id(2)"`
+	}
+	d := laketest.NewIceberg(t, 2, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "p", Type: arrow.PrimitiveTypes.Int32}}, nil), "p")
+	var added, deleted []any
+	const partitions, rows = 40, 3000
+	want := map[int64]bool{}
+	for p := range partitions {
+		gone := []row{{int64((p + 1) % partitions), int32(p)}} // which is in another partition
+		var all []row
+		for i := range rows {
+			all = append(all, row{int64(i*partitions + p), int32(p)})
+			if i%3 > 0 {
+				gone = append(gone, all[i])
+			} else {
+				want[all[i].ID] = true
 			}
 		}
-		if n != len(want) {
-			t.Errorf("memory %d: %d rows, want %d", memory, n, len(want))
+		var b, k bytes.Buffer
+		if err := errors.Join(pg.Write(&b, all), pg.Write(&k, gone)); err != nil {
+			t.Fatal(err)
 		}
-		if err := partition.Close(files); err != nil {
-			t.Error(err)
-		}
+		added = append(added, d.Add(fmt.Sprint(p, ".parquet"), b.String(), nil, p))
+		name := fmt.Sprint("keys ", p, ".parquet")
+		d.Put(name, k.String())
+		deleted = append(deleted, &laketest.IcebergKeys{Name: name, Size: k.Len(), Rows: int64(len(gone)), IDs: []int{1}, Spec: -1, Values: []any{p}})
+	}
+	d.Commit(added...)
+	d.Commit(deleted...)
+	for _, memory := range []int64{0, 8 << 20, 16 << 20} {
+		sameIDs(t, d.Name(), memory, want)
 	}
 }
 

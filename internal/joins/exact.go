@@ -51,7 +51,7 @@ func (a *attempt) canMark() error {
 	const rounded = 1 << 12 // of bounds, which are floating-point numbers
 	n, sure := a.idRows()
 	lo, hi, ok := a.rangeOfIDs(nil)
-	if !ok || !sure || slices.ContainsFunc(a.ids, (*source.File).Filtered) {
+	if !ok || !sure || slices.ContainsFunc(a.ids, (*source.File).Uncounted) {
 		return nil
 	}
 	if span := hi - lo - rounded; span > table.MostSpan(uint64(n)) {

@@ -48,7 +48,7 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 			s.LogColumns = float64(len(kept))
 		}
 	}
-	if p.Log.Rows = plan.Exactly(float64(rows)); rows > 0 && slices.ContainsFunc(t.logs, (*source.File).Filtered) {
+	if p.Log.Rows = plan.Exactly(float64(rows)); rows > 0 && slices.ContainsFunc(t.logs, (*source.File).Uncounted) {
 		p.Log.Rows.Low = 0
 	}
 	s.LogRows, s.LogBytes = float64(rows), float64(max(p.Log.Bytes, 0))

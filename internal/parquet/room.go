@@ -26,7 +26,7 @@ const (
 	smallShare  = 128 // pages that a reader may hold at the same time as other readers
 	minSmall    = 256 << 10
 	minMost     = 8 << 20
-	minReserved = 1 << 20
+	minReserved = 8 << 20
 )
 
 // PageBudget bounds the memory of the pages of all Files that share it. Small pages are
@@ -74,7 +74,7 @@ func (r *PageBudget) Reserve(full error, bytes, share int64) error {
 	if r == nil {
 		return nil
 	}
-	if all := r.reserved.Add(bytes); bytes > 0 && all > max(r.budget/share, minReserved) {
+	if all := r.reserved.Add(bytes); bytes > 0 && all > max(r.budget, minReserved)/share {
 		r.reserved.Add(-bytes)
 		return fmt.Errorf("%w%w", faults.Memory(fault.At{}, full.Error(), all, r.budget, share), quiet.Error{Err: full})
 	}

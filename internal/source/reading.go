@@ -17,9 +17,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// Filtered reports whether the file has a condition, or rows that are deleted by their keys, so that it has
-// fewer rows than are known of.
-func (f *File) Filtered() bool { return f.where != nil || f.keys != nil }
+// Filtered reports whether the file has a condition, so that it has fewer rows than
+// are stored.
+func (f *File) Filtered() bool { return f.where != nil }
+
+// Uncounted reports whether the file may have fewer rows than are known of before they are read.
+func (f *File) Uncounted() bool { return f.where != nil || f.keys != nil }
 
 // setWhere binds the condition of the options, if there is one, to the file's columns.
 func (f *File) setWhere(opts *Opening) (err error) {

@@ -75,7 +75,7 @@ func (f *File) Live(group int) (live rows.Set, all bool) {
 func readKeys(ctx context.Context, files []*File, now bool) error {
 	of := map[*TableVersion][]*File{}
 	for _, f := range files {
-		if f.keys != nil && !slices.Contains(of[f.of.Table], f) {
+		if f.keys != nil {
 			of[f.of.Table] = append(of[f.of.Table], f)
 		}
 	}
@@ -104,7 +104,7 @@ func (t *TableVersion) readKeys(ctx context.Context, files []*File, now bool) er
 	begun := map[*File]*foundKeys{}
 	large := map[int][]*File{} // by the position of sets that do not fit
 	for _, f := range files {
-		if was := f.keys.found.Load(); was != nil && (!now || was.sets == nil) {
+		if was := f.keys.found.Load(); begun[f] != nil || was != nil && (!now || was.sets == nil) {
 			continue
 		}
 		begun[f] = new(foundKeys)
@@ -157,7 +157,7 @@ func findAll(ctx context.Context, files map[*File]*foundKeys) error {
 // these after the other.
 func (t *TableVersion) readShares(ctx context.Context, set int, files []*File, found map[*File]*foundKeys) error {
 	of := files[0]
-	for share := (deletes.Share{Number: 0, Of: 2}); share.Number < share.Of; share.Number++ {
+	for share := (deletes.Share{Number: 0, Of: 1}); share.Number < share.Of; share.Number++ {
 		k, err := deletes.ReadKeys(ctx, of.keys.store, of.keys.room, t.Table, set, share)
 		for errors.Is(err, deletes.ErrFull) && share.Of < mostShares {
 			share = share.Half()

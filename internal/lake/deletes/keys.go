@@ -30,6 +30,7 @@ type Keys struct {
 	numbers []int64 // sequence numbers, ascending; tables have positions in them, from 1
 	share   Share
 	room    *parquet.PageBudget
+	most    int64        // what it may take with others: 1/most of the budget
 	held    atomic.Int64 // bytes
 
 	expected uint64 // number of keys of which no column is NULL, if no two are equal
@@ -54,11 +55,12 @@ func (s Share) has(h uint64) bool {
 	return at == s.Number
 }
 
-// ErrFull means that the keys of deleted rows take more memory than there is for them: 1/keyShare of the budget.
+// ErrFull means that the keys of deleted rows take more memory than there is for them.
 var ErrFull = errors.New("keys of deleted rows")
 
 const (
-	keyShare     = 8
+	keyShare     = 8            // all keys may take 1/keyShare of the budget
+	setShare     = 2 * keyShare // sets that are held 1/setShare, so that there is room for shares of others
 	filterFPR    = .01
 	mostKeys     = 1 << 40
 	mostColumns  = 32
@@ -83,7 +85,7 @@ func (r *Reader) Keys(ctx context.Context, src storage.Source, room *parquet.Pag
 	if s.keys != nil || s.full != nil {
 		return s.keys, s.full
 	}
-	k, err := ReadKeys(ctx, src, room, of, set, Share{0, 1})
+	k, err := readKeys(ctx, src, room, setShare, of, set, Share{0, 1})
 	if errors.Is(err, ErrFull) {
 		s.full = err
 	}
@@ -91,9 +93,14 @@ func (r *Reader) Keys(ctx context.Context, src storage.Source, room *parquet.Pag
 	return k, err
 }
 
-// ReadKeys reads a share of the keys of a set. The error wraps [ErrFull] if memory does not hold them.
+// ReadKeys reads a share of the keys of a set, which are to be released. The error wraps [ErrFull] if memory does not
+// hold them.
 func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget, of *lake.Table, set int, share Share) (*Keys, error) {
-	k := &Keys{set: &of.Keys[set], share: share, room: room}
+	return readKeys(ctx, src, room, keyShare, of, set, share)
+}
+
+func readKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget, most int64, of *lake.Table, set int, share Share) (*Keys, error) {
+	k := &Keys{set: &of.Keys[set], share: share, room: room, most: most}
 	switch n := len(k.set.Columns); {
 	case n > mostColumns:
 		return nil, faults.Unsupported(fault.At{File: of.Location}, "rows that are deleted by the values of %d columns (want at most %d)", n, mostColumns).
@@ -165,7 +172,7 @@ const filterBuffer = 64 << 10
 
 // charge takes memory for the keys.
 func (k *Keys) charge(bytes int64) error {
-	if err := k.room.Reserve(ErrFull, bytes, keyShare); err != nil {
+	if err := k.room.Reserve(ErrFull, bytes, k.most); err != nil {
 		return err
 	}
 	k.held.Add(bytes)
@@ -173,7 +180,7 @@ func (k *Keys) charge(bytes int64) error {
 }
 
 // Release returns the memory of the keys, which are not used any more.
-func (k *Keys) Release() { _ = k.room.Reserve(ErrFull, -k.held.Swap(0), keyShare) }
+func (k *Keys) Release() { _ = k.room.Reserve(ErrFull, -k.held.Swap(0), k.most) }
 
 // nullsEqual are the options for keys of deleted rows.
 var nullsEqual = keys.Options{NullsEqual: true}
@@ -189,7 +196,7 @@ type keyFile struct {
 	bounds *keys.Bounds
 
 	hashes, mine []uint64
-	parts        [numParts][]entry
+	parts        [mostParts][]entry
 }
 
 func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) (err error) {
@@ -238,8 +245,8 @@ func (l *keyFile) begin(b *keys.Batch) error {
 		return nil
 	}
 	_, ints := b.Ints()
-	k.newest = newNewest(ints, k.charge)
-	return k.newest.expect(k.expected, k.room.Part(2*keyShare, mostAtOnce))
+	k.newest = newNewest(ints, k.expected, k.charge)
+	return k.newest.expect(k.expected, k.room.Part(2*k.most, mostAtOnce))
 }
 
 // end adds what waits.
@@ -262,7 +269,8 @@ func (l *keyFile) divide(b *keys.Batch) error {
 	for i, h := range l.hashes {
 		if l.keys.share.has(h) {
 			e := l.keys.newest.entry(ints, l.hashes, uint32(i))
-			l.parts[e.hash%numParts] = append(l.parts[e.hash%numParts], e)
+			part := l.keys.newest.part(e)
+			l.parts[part] = append(l.parts[part], e)
 			l.mine = append(l.mine, h)
 		}
 	}

@@ -23,7 +23,7 @@ type newest struct {
 	ints   bool   // keys are integers of 64 bits
 	secret uint64 // random, so that keys cannot be chosen to collide
 	charge func(bytes int64) error
-	parts  [numParts]part
+	parts  []part // a power of two
 }
 
 // part has the keys whose mixed hashes have the same lowest bits.
@@ -43,7 +43,8 @@ func (s *slot) word() uint64 { return uint64(s[0]) | uint64(s[1])<<32 }
 func (s *slot) set(word uint64, when uint32) { *s = slot{uint32(word), uint32(word >> 32), when} }
 
 const (
-	numParts  = 256
+	mostParts = 256
+	fewKeys   = 1 << 10 // of a part, unless there is but one
 	slotBytes = 12
 	fewSlots  = 16
 	placeBits = 40 // of a slot: where in arena
@@ -51,8 +52,10 @@ const (
 	leastGrow = 4 << 10
 )
 
-func newNewest(ints bool, charge func(int64) error) *newest {
-	return &newest{ints: ints, secret: rand.Uint64() | 1, charge: charge}
+// newNewest returns a table for about n keys.
+func newNewest(ints bool, n uint64, charge func(int64) error) *newest {
+	parts := min(uint64(1)<<bits.Len64(n/fewKeys), mostParts)
+	return &newest{ints: ints, secret: rand.Uint64() | 1, charge: charge, parts: make([]part, parts)}
 }
 
 // mix makes a hash that is not known outside; see the tables of joins.
@@ -76,8 +79,8 @@ func (t *newest) entry(ints, hashes []uint64, at uint32) entry {
 	return entry{t.mix(hashes[at]), 0, at}
 }
 
-// part returns the part of a key.
-func (t *newest) part(e entry) *part { return &t.parts[e.hash%numParts] }
+// part returns the number of the part of a key.
+func (t *newest) part(e entry) int { return int(e.hash) & (len(t.parts) - 1) }
 
 // place returns the slot of a key, or the empty one where it would be.
 func (t *newest) place(p *part, e entry, b *keys.Batch) int {
@@ -104,7 +107,7 @@ func (p *part) key(slot uint64) []byte {
 
 // add adds some keys of a batch, which are in the same part.
 func (t *newest) add(b *keys.Batch, some []entry, when uint32) error {
-	p := t.part(some[0])
+	p := &t.parts[t.part(some[0])]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(some) > 0 {
@@ -186,8 +189,9 @@ func (t *newest) grow(p *part) error {
 // expect makes room for a number of keys, in huge pages. They may be fewer, so it does nothing if they take more than
 // the given bytes.
 func (t *newest) expect(n uint64, most int64) error {
-	each := uint64(1) << bits.Len64(n/numParts*4/3)
-	bytes := numParts * each * slotBytes
+	parts := uint64(len(t.parts))
+	each := uint64(1) << bits.Len64(n/parts*4/3)
+	bytes := parts * each * slotBytes
 	if each < fewSlots || int64(bytes) > most {
 		return nil
 	}
@@ -195,7 +199,7 @@ func (t *newest) expect(n uint64, most int64) error {
 		return err
 	}
 	words := hugepage.Words(bytes / 8)
-	all := unsafe.Slice((*slot)(unsafe.Pointer(&words[0])), numParts*each)
+	all := unsafe.Slice((*slot)(unsafe.Pointer(&words[0])), parts*each)
 	for i := range t.parts {
 		t.parts[i].slots = all[uint64(i)*each:][:each:each]
 	}
@@ -213,7 +217,7 @@ func (t *newest) later(b *keys.Batch, hashes []uint64, some []uint32, after uint
 		}
 		t.warm(found[:n])
 		for _, e := range found[:n] {
-			if p := t.part(e); len(p.slots) > 0 && p.slots[t.place(p, e, b)][2] > after {
+			if p := &t.parts[t.part(e)]; len(p.slots) > 0 && p.slots[t.place(p, e, b)][2] > after {
 				dst = append(dst, e.at)
 			}
 		}
@@ -227,7 +231,7 @@ func (t *newest) later(b *keys.Batch, hashes []uint64, some []uint32, after uint
 //go:noinline
 func (t *newest) warm(some []entry) (x uint64) {
 	for _, e := range some {
-		if p := t.part(e); len(p.slots) > 0 {
+		if p := &t.parts[t.part(e)]; len(p.slots) > 0 {
 			i := int(e.hash>>32) & (len(p.slots) - 1)
 			x += uint64(p.slots[i][0])
 		}
