@@ -94,11 +94,15 @@ func readFile(ctx context.Context, src storage.Source, room *parquet.PageBudget,
 	if size := r.Object().Size; size != d.Size {
 		return faults.Mismatch(at, "bytes of a delete file of the table", d.Size, size)
 	}
-	f, err := arrowparquet.OpenParquet(r, d.Size, d.Place, arrowparquet.ParquetOptions{Room: room, View: view})
+	ahead, remote := r.(storage.Prefetcher)
+	f, err := arrowparquet.OpenParquet(r, d.Size, d.Place, arrowparquet.ParquetOptions{Room: room, View: view, Remote: remote})
 	if err != nil {
 		return err
 	}
 	defer faults.Join(&err, f.Close)
+	if remote {
+		f.File().Prefetch(ahead)
+	}
 	rows := int64(0)
 	for g := range f.NumGroups() {
 		rows += f.GroupRows(g)
