@@ -253,17 +253,25 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 	return k.passing(ctx, r, k.base, dst)
 }
 
-// tentatively makes the scan of a match with a check one whose rows may turn out to be deleted, or ends that.
-func (k *Finder) tentatively(begin bool) {
+// checked returns the scan of the first match, a leaf, if a check decides; nil: it is another one.
+func (k *Finder) checked() *LeafScan {
 	if l, ok := k.Matches[0].(*LeafScan); ok && k.scanner.Match[0].Check != nil {
+		return l
+	}
+	return nil
+}
+
+// tentatively says that rows that the check lets through may turn out to be deleted, or ends that.
+func (k *Finder) tentatively(begin bool) {
+	if l := k.checked(); l != nil {
 		l.keys.Tentative, l.pairs = begin, begin || k.scanner.Options.Entries
 	}
 }
 
 // settle reduces the entries of rows that passed to those that are left, and hands them to the check.
 func (k *Finder) settle(passed, left []uint32) error {
-	l, ok := k.Matches[0].(*LeafScan)
-	if !ok || k.scanner.Match[0].Check == nil {
+	l := k.checked()
+	if l == nil {
 		return nil
 	}
 	n := 0

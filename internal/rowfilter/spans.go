@@ -266,17 +266,21 @@ func (w *Filter) Announce(ctx context.Context, r tasks.Range, within rows.Set) (
 	if len(spans) == 0 || len(unsure) == 0 {
 		return nil, spans, nil
 	}
-	ahead = map[int]*parquet.Ahead{}
+	var leaves []int
 	if w.where != nil {
 		for _, c := range w.undecided(r.Group) {
 			if c.plain {
-				ahead[c.leaf.Index()] = w.file.Parquet().File().AheadOf(r.Group, c.leaf.Index(), unsure)
+				leaves = append(leaves, c.leaf.Index())
 			}
 		}
 	}
 	for _, k := range w.keys {
-		if leaf, ok := k.Leaf(); ok && ahead[leaf] == nil {
-			ahead[leaf] = w.file.Parquet().File().AheadOf(r.Group, leaf, unsure)
+		leaves = append(leaves, k.Leaf())
+	}
+	ahead = map[int]*parquet.Ahead{}
+	for _, l := range leaves {
+		if l >= 0 && ahead[l] == nil {
+			ahead[l] = w.file.Parquet().File().AheadOf(r.Group, l, unsure)
 		}
 	}
 	return ahead, spans, nil

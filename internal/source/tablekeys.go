@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/lake/deletes"
 	"github.com/bloomjoin/bloomjoin/internal/lake/roaring"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -90,11 +91,7 @@ func readKeys(ctx context.Context, files []*File, now bool) error {
 // FindDeleted finds all rows of pieces that are deleted by their keys, so that Live leaves them out. Readers of their
 // files must be active.
 func FindDeleted(ctx context.Context, pieces []Piece) error {
-	var files []*File
-	for _, p := range pieces {
-		files = append(files, p.File)
-	}
-	return readKeys(ctx, files, true)
+	return readKeys(ctx, each.Slice(pieces, func(p Piece) *File { return p.File }), true)
 }
 
 // readKeys is the part of one table.
@@ -157,11 +154,11 @@ func findAll(ctx context.Context, files map[*File]*foundKeys) error {
 // these after the other.
 func (t *TableVersion) readShares(ctx context.Context, set int, files []*File, found map[*File]*foundKeys) error {
 	of := files[0]
-	for share := (deletes.Share{Number: 0, Of: 1}); share.Number < share.Of; share.Number++ {
-		k, err := deletes.ReadKeys(ctx, of.keys.store, of.keys.room, t.Table, set, share)
-		for errors.Is(err, deletes.ErrFull) && share.Of < mostShares {
+	for share := (deletes.Share{Number: 0, Of: 1}); share.Number < share.Of; {
+		k, err := deletes.ReadKeys(ctx, of.keys.store, of.keys.room, deletes.ShareOfAll, t.Table, set, share)
+		if errors.Is(err, deletes.ErrFull) && share.Of < mostShares {
 			share = share.Half()
-			k, err = deletes.ReadKeys(ctx, of.keys.store, of.keys.room, t.Table, set, share)
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", of.name, of.of.gone(err))
@@ -170,6 +167,7 @@ func (t *TableVersion) readShares(ctx context.Context, set int, files []*File, f
 		if k.Release(); err != nil {
 			return err
 		}
+		share.Number++
 	}
 	return nil
 }

@@ -28,8 +28,13 @@ type Checker struct {
 
 	Pages, Skipped int // of key columns, since they were taken
 
-	at     int // row group of may, from 1; 0: none
-	may    rows.Set
+	at  int // row group of may, from 1; 0: none
+	may rows.Set
+	scratch
+}
+
+// scratch is memory that is used again.
+type scratch struct {
 	dead   []bool // by position in the rows at hand
 	batch  keys.Batch
 	hashes []uint64
@@ -71,16 +76,14 @@ func (c *Checker) Size() int {
 }
 
 // Shed releases that memory.
-func (c *Checker) Shed() {
-	c.dead, c.coded, c.hashes, c.hits, c.found, c.there, c.dict = nil, nil, nil, nil, nil, nil, nil
-}
+func (c *Checker) Shed() { c.scratch = scratch{} }
 
-// Leaf returns the number of the leaf that is the key; ok is false if it is another one.
-func (c *Checker) Leaf() (number int, ok bool) {
+// Leaf returns the number of the leaf that is the key; -1: it is another one.
+func (c *Checker) Leaf() int {
 	if c.leaf == nil {
-		return 0, false
+		return -1
 	}
-	return c.leaf.Values.Index(), true
+	return c.leaf.Values.Index()
 }
 
 // Bytes returns the compressed bytes of the key in a row group.
@@ -117,7 +120,7 @@ func (c *Checker) Live(ctx context.Context, group int, list []uint32, expected m
 		return list, err
 	}
 	asked := list
-	if all := may.All(c.file.GroupRows(group)); !all {
+	if !may.All(c.file.GroupRows(group)) {
 		if asked = may.Of(nil, list); len(asked) == 0 {
 			return list, nil
 		}
@@ -131,11 +134,10 @@ func (c *Checker) Live(ctx context.Context, group int, list []uint32, expected m
 	if err != nil {
 		return nil, err
 	}
-	n := 0
+	n, at := 0, 0
 	for _, row := range list {
-		if len(asked) > 0 && asked[0] == row {
-			dead := c.dead[len(c.dead)-len(asked)]
-			if asked = asked[1:]; dead {
+		if at < len(asked) && asked[at] == row {
+			if at++; c.dead[at-1] {
 				continue
 			}
 		}
@@ -191,7 +193,7 @@ func (c *Checker) deleted(b *keys.Batch) []uint32 {
 
 // pages looks up the keys of a leaf, those of a dictionary once.
 func (c *Checker) pages(ctx context.Context, group int, asked []uint32, expected map[int]*parquet.Ahead) error {
-	f, leaf := c.file.File(), c.leaf.Values.Index()
+	f, leaf := c.file.File(), c.Leaf()
 	chunk := f.ChunkIn(c.buf, group, leaf)
 	defer c.buf.Rest()
 	if a := expected[leaf]; a != nil {
@@ -253,7 +255,7 @@ func (c *Checker) entries(dict *parquet.Dictionary) error {
 // page sets which entries of a page are deleted. full is the definition level of a value; null says whether NULL is
 // deleted.
 func (c *Checker) page(p *parquet.Page, dead []bool, full uint8, null bool) error {
-	at := func(value uint32) uint32 { return value }
+	mark := func(value uint32) { dead[value] = true }
 	if p.NonNull < p.Values {
 		c.there = c.there[:0]
 		for i, d := range p.Def {
@@ -261,14 +263,14 @@ func (c *Checker) page(p *parquet.Page, dead []bool, full uint8, null bool) erro
 				dead[i], c.there = false, append(c.there, uint32(i))
 			}
 		}
-		at = func(value uint32) uint32 { return c.there[value] }
+		mark = func(value uint32) { dead[c.there[value]] = true }
 	}
 	if !p.Coded {
-		return c.values(p, func(v uint32) { dead[at(v)] = true })
+		return c.values(p, mark)
 	}
 	for v, e := range p.Indices[:p.NonNull] {
 		if c.coded[e] {
-			dead[at(uint32(v))] = true
+			mark(uint32(v))
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -55,12 +56,14 @@ func (s Share) has(h uint64) bool {
 	return at == s.Number
 }
 
+// ShareOfAll says that all keys, with those that are released soon, may take an eighth of the budget.
+const ShareOfAll = 8
+
 // ErrFull means that the keys of deleted rows take more memory than there is for them.
 var ErrFull = errors.New("keys of deleted rows")
 
 const (
-	keyShare     = 8            // all keys may take 1/keyShare of the budget
-	setShare     = 2 * keyShare // sets that are held 1/setShare, so that there is room for shares of others
+	setShare     = 16 // sets that are held may take 1/16 of the budget, so that there is room for shares of others
 	filterFPR    = .01
 	mostKeys     = 1 << 40
 	mostColumns  = 32
@@ -85,7 +88,7 @@ func (r *Reader) Keys(ctx context.Context, src storage.Source, room *parquet.Pag
 	if s.keys != nil || s.full != nil {
 		return s.keys, s.full
 	}
-	k, err := readKeys(ctx, src, room, setShare, of, set, Share{0, 1})
+	k, err := ReadKeys(ctx, src, room, setShare, of, set, Share{0, 1})
 	if errors.Is(err, ErrFull) {
 		s.full = err
 	}
@@ -93,13 +96,9 @@ func (r *Reader) Keys(ctx context.Context, src storage.Source, room *parquet.Pag
 	return k, err
 }
 
-// ReadKeys reads a share of the keys of a set, which are to be released. The error wraps [ErrFull] if memory does not
-// hold them.
-func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget, of *lake.Table, set int, share Share) (*Keys, error) {
-	return readKeys(ctx, src, room, keyShare, of, set, share)
-}
-
-func readKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget, most int64, of *lake.Table, set int, share Share) (*Keys, error) {
+// ReadKeys reads a share of the keys of a set, which with others may take 1/most of the budget. The error wraps [ErrFull]
+// if they would take more.
+func ReadKeys(ctx context.Context, src storage.Source, room *parquet.PageBudget, most int64, of *lake.Table, set int, share Share) (*Keys, error) {
 	k := &Keys{set: &of.Keys[set], share: share, room: room, most: most}
 	switch n := len(k.set.Columns); {
 	case n > mostColumns:
@@ -199,17 +198,11 @@ type keyFile struct {
 	parts        [mostParts][]entry
 }
 
-func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) (err error) {
+func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) error {
 	for g := range p.NumGroups() {
 		for rec, err := range p.ReadKeys(ctx, g, nil, nil) {
-			if err == nil && l.enc == nil {
-				l.enc, err = keys.NewEncoder(rec.Schema(), l.keys.columns, nullsEqual)
-			}
 			if err == nil {
-				err = l.enc.Encode(rec, &l.batch)
-			}
-			if err == nil {
-				err = l.add(&l.batch)
+				err = l.add(rec)
 			}
 			if err != nil {
 				return err
@@ -219,13 +212,20 @@ func (l *keyFile) read(ctx context.Context, p *arrowparquet.Parquet) (err error)
 	return nil
 }
 
-// add adds keys.
-func (l *keyFile) add(b *keys.Batch) error {
-	if err := l.begin(b); err != nil {
-		return err
-	}
-	if l.bounds == nil {
+// add adds the keys of a record.
+func (l *keyFile) add(rec arrow.Record) (err error) {
+	if l.enc == nil {
+		if l.enc, err = keys.NewEncoder(rec.Schema(), l.keys.columns, nullsEqual); err != nil {
+			return err
+		}
 		l.bounds = keys.NewBounds(l.enc.Classes())
+	}
+	b := &l.batch
+	if err = l.enc.Encode(rec, b); err == nil {
+		err = l.begin(b)
+	}
+	if err != nil {
+		return err
 	}
 	if !b.NullParts() {
 		l.bounds.Add(b)

@@ -40,8 +40,6 @@ type slot [3]uint32
 
 func (s *slot) word() uint64 { return uint64(s[0]) | uint64(s[1])<<32 }
 
-func (s *slot) set(word uint64, when uint32) { *s = slot{uint32(word), uint32(word >> 32), when} }
-
 const (
 	mostParts = 256
 	fewKeys   = 1 << 10 // of a part, unless there is but one
@@ -142,8 +140,8 @@ func (t *newest) put(p *part, b *keys.Batch, e entry, when uint32) (err error) {
 		}
 		word |= e.hash >> placeBits << placeBits
 	}
-	s.set(word, when)
 	p.count++
+	*s = slot{uint32(word), uint32(word >> 32), when}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -72,13 +73,12 @@ func (d *deletions) addKeys(e *entry, at fault.At) error {
 	if slices.ContainsFunc(e.spec.Fields, func(f specField) bool { return f.Transform != "void" }) {
 		partition = e.partition()
 	}
-	i := slices.IndexFunc(d.in[partition], func(s *keySet) bool { return slices.Equal(s.columns, e.keys) })
+	sets := d.in[partition]
+	i := slices.IndexFunc(sets, func(s *keySet) bool { return slices.Equal(s.columns, e.keys) })
 	if i < 0 {
-		i = len(d.in[partition])
-		d.in[partition] = append(d.in[partition], &keySet{columns: e.keys, at: -1, digest: map[int]string{}})
+		i, sets = len(sets), append(sets, &keySet{columns: e.keys, at: -1, digest: map[int]string{}})
 	}
-	s := d.in[partition][i]
-	s.files = append(s.files, e)
+	sets[i].files, d.in[partition] = append(sets[i].files, e), sets
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (d *deletions) inTable(s *keySet) error {
 
 // younger returns the files that are younger than a data file.
 func (s *keySet) younger(seq int64) []*entry {
-	n, _ := slices.BinarySearchFunc(s.files, seq, func(e *entry, seq int64) int { return map[bool]int{true: -1, false: 1}[e.seq > seq] })
+	n := sort.Search(len(s.files), func(i int) bool { return s.files[i].seq <= seq })
 	return s.files[:n]
 }
 
