@@ -84,6 +84,11 @@ type OpenOptions struct {
 	// the rows for which it is true: no reader sees others. [File.Rows] still counts all
 	// rows that are stored. Text has no condition.
 	Where string
+	// SampleKeys, if not 0, is a share of all keys: the files have only the rows with one of
+	// these. SampleBy names the key columns, each perhaps with a cast, as in "user_id::int64". A
+	// key is in the sample of every file, and in all larger ones; a key with a NULL is in none.
+	SampleKeys float64
+	SampleBy   string
 	// Base is the directory that outputs mirror: a file's Rel is its path below it.
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].

@@ -32,6 +32,7 @@ type joinFlags struct {
 	layout                                        flags.Layout
 	inputs                                        flags.Inputs
 	where                                         flags.Where
+	sample                                        flags.Sample
 	require                                       flags.Require
 	dir                                           flags.Directory
 	fpr                                           float64
@@ -67,6 +68,7 @@ func (c *cli) joinCmd() *cobra.Command {
 
 	o.addKeys(f)
 	o.layout.AddMissingKey(f)
+	o.sample.Add(f)
 	flags.Group(f, flags.GroupKeys)
 
 	o.addJoin(f)
@@ -299,6 +301,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := r.joinInputs(ctx, o, opts, &openLog, args); err != nil {
 		return err
 	}
+	o.sampleSides(&open, &openLog)
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
 	if err := r.settings(ctx); err != nil {
 		return err
@@ -353,7 +356,7 @@ func (o *joinFlags) writes() bool { return !o.count && !o.estimates && !o.head.A
 
 // checkJoin checks the flags that plan does not have.
 func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
-	if err := cmp.Or(o.hasIDs(cmd, args), flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), flags.CheckRate(cmd, o.fpr)); err != nil {
+	if err := cmp.Or(o.hasIDs(cmd, args), flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), flags.CheckRate(cmd, o.fpr), o.sample.Check(cmd)); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("suffix") {
@@ -381,6 +384,15 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Option
 		return flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
 	}
 	return nil
+}
+
+// sampleSides asks for a sample of the IDs' keys, and of the log's if rows whose key is none of them pass.
+func (o *joinFlags) sampleSides(ids, log *source.Opening) {
+	left, right, _ := keys.ParsePairs(o.on) // joinOptions has checked it
+	o.sample.Fill(ids, keys.ColumnsString(right), &o.keys)
+	if o.filter != "" || slices.Contains([]string{"anti", "left", "full"}, o.typ) {
+		o.sample.Fill(log, keys.ColumnsString(left), &o.keys)
+	}
 }
 
 // joinFiles opens the filter, the IDs and the log.

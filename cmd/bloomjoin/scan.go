@@ -33,6 +33,7 @@ type scanFlags struct {
 	layout                          flags.Layout
 	inputs                          flags.Inputs
 	where                           flags.Where
+	sample                          flags.Sample
 	dir                             flags.Directory
 	head                            look.Head
 }
@@ -62,6 +63,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
 	o.keys.Add(f)
 	o.layout.AddMissingKey(f)
+	o.sample.Add(f)
 	flags.Group(f, flags.GroupKeys)
 
 	f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
@@ -210,6 +212,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := r.scanFilters(ctx, o, matches); err != nil {
 		return err
 	}
+	o.sample.Fill(&open, keysOf(r.keep.Match[0]), &o.keys)
 	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
@@ -257,7 +260,7 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, op
 	if r.shard, err = r.ShardOf(o.shard); err != nil {
 		return err
 	}
-	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out)); err != nil {
+	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), o.sample.Check(cmd)); err != nil {
 		return err
 	}
 	if r.writes() {
@@ -300,6 +303,9 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 	o.keys.Match(r.keep.Match)
 	return nil
 }
+
+// keysOf returns the key columns that a match is applied to.
+func keysOf(m dataset.Match) string { return cmp.Or(m.Key, strings.Join(m.Filter.KeyNames(), ",")) }
 
 // write scans into the output, or only counts. It closes the filters after the last
 // row, before the output becomes visible: one may have changed while it was used.

@@ -56,6 +56,7 @@ func (o Options) SetRun(ctx context.Context, out *output.Destination, missingKey
 	if r := o.Require; r != (dataset.Require{}) && !out.IsDir(ctx) { // of a directory, they are checked over all of its inputs whenever some are added
 		words = append(words, fmt.Sprintf("require %d rows, %v of the IDs, keep %v", r.Rows, r.IDsMatched, r.MaxKept))
 	}
+	words = append(words, output.OfSample(openIDs)...)
 	words = append(words, output.OfRows(o.IgnoreCase, o.NullMisfits, openLog)...)
 	scan := &keyscan.ScanOptions{Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned}
 	words = append(words, out.Layout(ctx, o.Columns, scan, missingKey, openLog.Int96Nanos)...)

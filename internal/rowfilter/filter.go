@@ -35,6 +35,7 @@ type Filter struct {
 	where   *where.Bound
 	columns []filterColumn
 	keys    []*deletes.Checker // of rows that are deleted by their keys
+	sample  *sampler           // nil: rows with any key
 	buf     *parquet.Buffers
 
 	Expected map[int]*parquet.Ahead // announced ranges, by leaf
@@ -66,7 +67,7 @@ type filterColumn struct {
 
 // New returns a filter of the rows of a Parquet file, which is partial.
 func New(f *source.File, buf *parquet.Buffers) *Filter {
-	w := &Filter{file: f, where: f.Where(), buf: buf, at: -1}
+	w := &Filter{file: f, where: f.Where(), sample: newSampler(f), buf: buf, at: -1}
 	if w.where == nil {
 		return w
 	}
@@ -87,7 +88,7 @@ func New(f *source.File, buf *parquet.Buffers) *Filter {
 }
 
 // OnlyDeleted reports whether rows are left out only because they are deleted.
-func (w *Filter) OnlyDeleted() bool { return w.where == nil }
+func (w *Filter) OnlyDeleted() bool { return w.where == nil && w.sample == nil }
 
 // Size returns the bytes of memory that are kept between row groups.
 func (w *Filter) Size() int64 {
@@ -145,7 +146,8 @@ func (w *Filter) Among(ctx context.Context, group int, list []uint32) ([]uint32,
 	return w.evaluateUndecided(ctx, group)
 }
 
-// evaluateUndecided returns all rows of sure and the rows of maybe that satisfy the condition and have no deleted key.
+// evaluateUndecided returns all rows of sure, and those of maybe that satisfy the condition, have no deleted key
+// and are in the sample.
 func (w *Filter) evaluateUndecided(ctx context.Context, group int) (_ []uint32, err error) {
 	if len(w.maybe) == 0 {
 		return w.sure, nil
@@ -161,6 +163,11 @@ func (w *Filter) evaluateUndecided(ctx context.Context, group int) (_ []uint32, 
 		}
 		w.Pages, w.Skipped = w.Pages+k.Pages, w.Skipped+k.Skipped
 		k.Pages, k.Skipped = 0, 0
+	}
+	if w.sample != nil && len(w.maybe) > 0 {
+		if err := w.sampled(ctx, group); err != nil {
+			return nil, err
+		}
 	}
 	if len(w.sure) == 0 {
 		return w.maybe, nil
@@ -218,14 +225,17 @@ func (w *Filter) undecided(group int) (todo []*filterColumn) {
 }
 
 // bytes returns the compressed size of a column of a row group.
-func (w *Filter) bytes(group int, c *filterColumn) (n int64) {
-	p := w.file.Parquet()
-	leaves := p.Below(c.field.Index[:1])
+func (w *Filter) bytes(group int, c *filterColumn) int64 {
 	if c.plain {
-		leaves = []int{c.leaf.Index()}
+		return w.stored(group, []int{c.leaf.Index()})
 	}
+	return w.stored(group, w.file.Parquet().Below(c.field.Index[:1]))
+}
+
+// stored returns the compressed size of leaves of a row group.
+func (w *Filter) stored(group int, leaves []int) (n int64) {
 	for _, l := range leaves {
-		n += min(p.File().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize, 1<<40)
+		n += min(w.file.Parquet().File().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize, 1<<40)
 	}
 	return n
 }
@@ -242,6 +252,9 @@ func (w *Filter) Cost(group int) (n int64) {
 	}
 	for _, k := range w.keys {
 		n += k.Bytes(group)
+	}
+	if w.sample != nil {
+		n += w.stored(group, w.file.Parquet().Below(w.sample.read))
 	}
 	return n
 }

@@ -133,7 +133,7 @@ func readRecords(ctx context.Context, f *source.File, from source.Table, group i
 	}
 }
 
-// Records drops the rows of records that fail the condition of a file. It must
+// Records drops the rows of records that fail the condition of a file, or are not in its sample. It must
 // not be used concurrently.
 type Records struct {
 	file    *source.File
@@ -144,23 +144,38 @@ type Records struct {
 	truths  [][]where.Truth
 	whole   []where.Truth
 	rows    []int
+
+	sample   *sampler // nil: rows with any key
+	sampleAt []int    // where its columns are in a record
 }
 
 // NewRecords returns a filter of records with the given columns of the file; nil:
 // all. They must be read with the columns that the condition needs, see read.
 func NewRecords(f *source.File, columns []int) *Records {
-	w := &Records{file: f, where: f.Where(), wanted: -1, truths: make([][]where.Truth, len(f.Where().Preds()))}
+	w := &Records{file: f, where: f.Where(), sample: newSampler(f), wanted: -1}
 	if columns != nil {
 		w.wanted, w.Read = len(columns), slices.Clone(columns)
 	}
-	for _, c := range f.Where().Columns() {
-		at := c.Index[0]
-		if columns != nil {
-			if at = slices.Index(w.Read, c.Index[0]); at < 0 {
-				at, w.Read = len(w.Read), append(w.Read, c.Index[0])
-			}
+	place := func(column int) int {
+		if columns == nil {
+			return column
 		}
-		w.columns = append(w.columns, at)
+		if at := slices.Index(w.Read, column); at >= 0 {
+			return at
+		}
+		w.Read = append(w.Read, column)
+		return len(w.Read) - 1
+	}
+	if w.where != nil {
+		w.truths = make([][]where.Truth, len(w.where.Preds()))
+		for _, c := range w.where.Columns() {
+			w.columns = append(w.columns, place(c.Index[0]))
+		}
+	}
+	if w.sample != nil {
+		for _, c := range w.sample.read {
+			w.sampleAt = append(w.sampleAt, place(c))
+		}
 	}
 	if w.Read == nil && columns != nil {
 		w.Read = []int{}
@@ -195,24 +210,36 @@ func (w *Records) record(rec arrow.Record) (arrow.Record, error) {
 // valid until the next call.
 func (w *Records) Kept(rec arrow.Record) (rows []int, err error) {
 	n := int(rec.NumRows())
+	w.rows = w.rows[:0]
+	for row := range n {
+		w.rows = append(w.rows, row)
+	}
+	if w.where != nil {
+		err = w.satisfying(rec)
+	}
+	if err == nil && w.sample != nil && len(w.rows) > 0 {
+		err = w.sampled(rec)
+	}
+	return w.rows, err
+}
+
+// satisfying reduces rows to those that satisfy the condition.
+func (w *Records) satisfying(rec arrow.Record) (err error) {
 	fields := w.where.Columns()
 	for i, p := range w.where.Preds() {
 		c := p.Column()
 		if w.truths[i], err = evaluate(p, w.truths[i][:0], rec.Column(w.columns[c]), fields[c].Index[1:]); err != nil {
-			return nil, fmt.Errorf("%s: %w", fault.At{File: w.file.Name(), Column: fields[c].Names.String()}, err)
+			return fmt.Errorf("%s: %w", fault.At{File: w.file.Name(), Column: fields[c].Names.String()}, err)
 		}
 	}
-	w.whole, w.rows = w.where.Combine(w.whole[:0], w.truths), w.rows[:0]
-	for row := range n {
-		truth := w.whole[0] // of a condition without columns
-		if len(w.truths) > 0 {
-			truth = w.whole[row]
+	w.whole = w.where.Combine(w.whole[:0], w.truths)
+	w.rows = slices.DeleteFunc(w.rows, func(row int) bool {
+		if len(w.truths) == 0 { // a condition without columns
+			row = 0
 		}
-		if truth == where.True {
-			w.rows = append(w.rows, row)
-		}
-	}
-	return w.rows, nil
+		return w.whole[row] != where.True
+	})
+	return nil
 }
 
 // evaluate appends the truth of a predicate for each row. path leads from the column to

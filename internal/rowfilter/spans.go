@@ -53,7 +53,7 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 	return nil
 }
 
-// lookForKeys makes rows that may have a deleted key undecided.
+// lookForKeys makes rows that may have a deleted key, or one outside the sample, undecided.
 func (w *Filter) lookForKeys(ctx context.Context, group int) (err error) {
 	for _, k := range w.keys {
 		may, err := k.May(ctx, group)
@@ -62,7 +62,10 @@ func (w *Filter) lookForKeys(ctx context.Context, group int) (err error) {
 		}
 		w.certain = w.certain.Minus(may)
 	}
-	if len(w.keys) > 0 {
+	if w.sample != nil {
+		w.certain = nil
+	}
+	if len(w.keys) > 0 || w.sample != nil {
 		w.open = w.Possible.Minus(w.certain)
 	}
 	return nil

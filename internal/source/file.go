@@ -67,6 +67,7 @@ type File struct {
 	parts   []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the condition of its rows; nil: none
+	sample   *Sample      // of their keys; nil: all
 	of       *OfTable     // nil: it is in no table
 	deleted  *roaring.Bitmap
 	keys     *deletedKeys // nil: no row is deleted by its key
@@ -110,7 +111,7 @@ func (f *File) Where() *where.Bound { return f.where }
 
 // Partial reports whether rows that the file stores may be left out: it has a condition, or some are
 // deleted.
-func (f *File) Partial() bool { return f.where != nil || f.deleted != nil || f.keys != nil }
+func (f *File) Partial() bool { return f.Filtered() || f.deleted != nil || f.keys != nil }
 
 // InFlight returns the limit of what is between the file and its consumers; see [Opening].
 func (f *File) InFlight() int64 { return f.inFlight }

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -45,6 +46,8 @@ type OpenOptions struct {
 	Hive             dataset.HiveMode
 	Memory           int64
 	Where            string
+	SampleKeys       float64
+	SampleBy         string
 	Base             string
 	HiveTypes        string
 }
@@ -79,6 +82,9 @@ type Opening struct {
 	Left             *leftOut            // shared by all files
 	Layout           *HiveLayout         // of all files
 	Condition        *where.Cond         // Where; nil: none
+	SampleRule       keys.Rule           // for strings of SampleBy
+	NullMisfits      bool                // values that do not fit casts of SampleBy are NULL
+	sample           *Sample             // SampleKeys; nil: all
 	include, exclude []glob.Rule         // Include, Exclude
 }
 
@@ -100,7 +106,7 @@ func (o *Opening) Fill() (err error) {
 		o.Mem = memory.DefaultAllocator
 	}
 	o.room, o.like, o.Left = parquet.NewPageBudget(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
-	if err := o.parseRules(); err != nil {
+	if err := cmp.Or(o.parseRules(), o.parseSample()); err != nil {
 		return err
 	}
 	if o.Where != "" {

@@ -17,16 +17,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// Filtered reports whether the file has a condition, so that it has fewer rows than
+// Filtered reports whether the file has a condition or a sample, so that it has fewer rows than
 // are stored.
-func (f *File) Filtered() bool { return f.where != nil }
+func (f *File) Filtered() bool { return f.where != nil || f.sample != nil }
 
 // Uncounted reports whether the file may have fewer rows than are known of before they are read.
-func (f *File) Uncounted() bool { return f.where != nil || f.keys != nil }
+func (f *File) Uncounted() bool { return f.Filtered() || f.keys != nil }
 
 // setWhere binds the condition of the options, if there is one, to the file's columns.
 func (f *File) setWhere(opts *Opening) (err error) {
-	if opts.Condition == nil {
+	if f.sample = opts.sample; opts.Condition == nil {
 		return nil
 	}
 	if IsText(f.format) {
