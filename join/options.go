@@ -119,7 +119,8 @@ type Options struct {
 	// joins.
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema
-	Threads int // workers; 0: GOMAXPROCS
+	Limit   int64 // maximum number of rows, as [partition.ScanOptions].Limit; not for right and full joins, and shards
+	Threads int   // workers; 0: GOMAXPROCS
 	// TempDir is the directory for keys and rows that exceed Memory; empty: os.TempDir.
 	// Its files are anonymous where the OS supports it: a crash leaves nothing behind.
 	TempDir string
@@ -146,6 +147,6 @@ func (o Options) in() joins.Options {
 		On: o.On, Type: joins.Type(o.Type), Strategy: joins.Strategy(o.Strategy), Normalize: o.Normalize,
 		IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits, Filter: (*filters.Filter)(o.Filter), FPR: o.FPR, KeepTypes: o.KeepTypes,
 		Shard: o.Shard, Pieces: door.PiecesIn(o.Pieces), Memory: o.Memory, Columns: o.Columns, Suffix: o.Suffix,
-		Schema: o.Schema, Pinned: o.Pinned, Threads: o.Threads, TempDir: o.TempDir, Mem: o.Mem, Require: o.Require, Progress: o.Progress,
+		Schema: o.Schema, Pinned: o.Pinned, Limit: o.Limit, Threads: o.Threads, TempDir: o.TempDir, Mem: o.Mem, Require: o.Require, Progress: o.Progress,
 	}
 }

@@ -39,6 +39,9 @@ type ScanOptions struct {
 	// CountNulls makes KeysNull and RowsWhere exact. Otherwise rows in skipped pages
 	// count as non-NULL when the page index gives no null count.
 	CountNulls bool
+	// Limit is the maximum number of rows, the first ones in input order; 0: no limit. A scan into a
+	// directory has none. When they are found, or counted, the scan ends; Stats may have more.
+	Limit int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
 	Mem     memory.Allocator

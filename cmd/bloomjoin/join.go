@@ -39,6 +39,7 @@ type joinFlags struct {
 	count                                         bool
 	estimates                                     bool // of plan: nothing is written
 	head                                          look.Head
+	limit                                         flags.Limit
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -76,6 +77,7 @@ func (c *cli) joinCmd() *cobra.Command {
 
 	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	o.limit.Add(f)
 	o.head.Add(cmd, f)
 	c.AddForce(f)
 	o.layout.Add(f)
@@ -194,6 +196,9 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Openin
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, err
 	}
+	if opts.Limit = o.limit.Rows; opts.Limit > 0 && (opts.Type == joins.Right || opts.Type == joins.Full) {
+		return opts, flags.Usagef("--limit %d: --type %s needs the whole log, to know which IDs have no row (use inner or left)", opts.Limit, o.typ)
+	}
 	if !opts.Shard.Whole() && (opts.Type == joins.Right || opts.Type == joins.Full) {
 		return opts, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
@@ -293,6 +298,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	var out output.Destination
 	opts, err := c.joinOptions(ctx, o, &open, &out)
 	if err != nil {
+		return err
+	}
+	if err := o.limit.Check(cmd, out.Name != "" && out.IsDir(ctx)); err != nil {
 		return err
 	}
 	c.WatchReader(ctx, out.Name)
@@ -452,6 +460,7 @@ func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w d
 		}
 		rep.Path = session.ReadPaths(r.pieces(), j.PathOf)
 		rep.Columns = columnsOf(j, opts)
+		rep.LimitReached = opts.Limit > 0 && rep.RowsOut >= opts.Limit
 	}
 	r.fill(&rep.scanReport, w)
 	rep.BadLines = session.BadLinesOf(r.ids, o.text.SkipBad)
@@ -498,5 +507,6 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	c.Say("%s join: %s from %s; %s (%s) %s an ID; %s;%s in %.2f s",
 		o.typ, words.Things(r.RowsOut, "row"), words.Count(r.RowsIn), words.Things(r.RowsMatched, "log row"), words.Percent(r.RowsMatched, r.RowsIn),
 		words.Number(r.RowsMatched, "has", "have"), r.idsMatched(), into(o.out), r.Seconds)
+	c.sayLimit(r.scanReport)
 	c.SayWarnings(r.Warnings)
 }

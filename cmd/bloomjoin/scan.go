@@ -36,6 +36,7 @@ type scanFlags struct {
 	sample                          flags.Sample
 	dir                             flags.Directory
 	head                            look.Head
+	limit                           flags.Limit
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -74,6 +75,7 @@ func (c *cli) scanCmd() *cobra.Command {
 
 	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	o.limit.Add(f)
 	o.head.Add(cmd, f)
 	c.AddForce(f)
 	o.layout.Add(f)
@@ -182,6 +184,7 @@ type scanReport struct {
 	BytesWritten     int64              `json:"bytes_written"`
 	FPRAsked         float64            `json:"fpr_asked"`
 	FPRPredicted     float64            `json:"fpr_predicted"`
+	LimitReached     bool               `json:"limit_reached,omitempty"` // figures are of what was read until then
 	FilesSkipped     int                `json:"files_skipped"`
 	FilesUnread      *int               `json:"files_skipped_by_index,omitempty"` // not opened, if the list has an index
 	FilesKept        int                `json:"files_kept,omitempty"`             // not read, as their outputs are there
@@ -271,6 +274,10 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, op
 			return err
 		}
 	}
+	if err := o.limit.Check(cmd, r.writes() && r.out.IsDir(cmd.Context())); err != nil {
+		return err
+	}
+	r.keep.Limit = o.limit.Rows
 	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
 		return err
 	}
@@ -340,7 +347,11 @@ func (r *logRun) scanReport(s *keyscan.Scanner, w dataset.Written) scanReport {
 		FPRAsked: r.asked, FPRPredicted: r.predicted,
 		Path: session.ReadPaths(r.pieces(), s.PathOf),
 	}
-	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*source.File).Filtered))
+	if most := r.keep.Limit; most > 0 && rep.RowsOut >= most { // figures of a part of the log warn of nothing
+		rep.RowsOut, rep.LimitReached, rep.Warnings = most, true, []joins.Warning{}
+	} else {
+		rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*source.File).Filtered))
+	}
 	r.fill(&rep, w)
 	return rep
 }
@@ -371,5 +382,13 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	}
 	c.Say("%s of %s %s (%s)%s: %s read, %s written, in %.2f s",
 		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
+	c.sayLimit(r)
 	c.SayWarnings(r.Warnings)
+}
+
+// sayLimit says that the log was not read to its end.
+func (c *cli) sayLimit(r scanReport) {
+	if r.LimitReached {
+		c.Say("stopped by --limit: the log may have more such rows, and the figures are of what was read")
+	}
 }

@@ -46,8 +46,30 @@ func Scan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.S
 			yield(Rows{}, err)
 			return
 		}
-		for r, err := range ScanPart(ctx, s, nil, pieces) {
+		for r, err := range First(ScanPart(ctx, s, nil, pieces), s.Options.Left()) {
 			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// First yields rows until none may follow; left is how many may, nil: any number. It counts them down.
+func First(rows iter.Seq2[Rows, error], left *int64) iter.Seq2[Rows, error] {
+	if left == nil {
+		return rows
+	}
+	return func(yield func(Rows, error) bool) {
+		for r, err := range rows {
+			if n := *left; err == nil && r.Record.NumRows() > n {
+				all := r.Record
+				r.Record = all.NewSlice(0, n)
+				all.Release()
+			}
+			if err == nil {
+				*left -= r.Record.NumRows()
+			}
+			if !yield(r, err) || err != nil || *left == 0 {
 				return
 			}
 		}

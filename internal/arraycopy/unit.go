@@ -74,7 +74,7 @@ func (w *worker) enter(f *source.File) (err error) {
 // group scans a row group. In Parquet files it reads the keys first and then the
 // rows that pass, in others all rows.
 func (w *worker) group(ctx context.Context, f *source.File, group int, emit func(made) error) error {
-	if err := w.enter(f); err != nil {
+	if err := w.enter(f); err != nil || w.scanner.Enough() {
 		return err
 	}
 	if w.ranges != nil {

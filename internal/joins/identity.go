@@ -58,7 +58,7 @@ func (o Options) SetRun(ctx context.Context, out *output.Destination, missingKey
 	}
 	words = append(words, output.OfSample(openIDs)...)
 	words = append(words, output.OfRows(o.IgnoreCase, o.NullMisfits, openLog)...)
-	scan := &keyscan.ScanOptions{Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned}
+	scan := &keyscan.ScanOptions{Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned, Limit: o.Limit}
 	words = append(words, out.Layout(ctx, o.Columns, scan, missingKey, openLog.Int96Nanos)...)
 	// What the command decides from the above:
 	if o.KeepTypes != (types != "") || openIDs.Int96Nanos != openLog.Int96Nanos || openIDs.IgnoreCase != o.IgnoreCase || !slices.EqualFunc(openIDs.Nested, keys.NestedPaths(right), slices.Equal) {

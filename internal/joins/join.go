@@ -150,7 +150,8 @@ func (j *Join) run(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 			return
 		}
 		defer r.held.release()
-		to := &records{r.task, yield, func(s *keyscan.Scanner) { j.note(func() { j.scanner = s }) }}
+		scan := keyscan.Options{ScanOptions: keyscan.ScanOptions{Limit: r.opts.Limit}}
+		to := &records{r.task, yield, func(s *keyscan.Scanner) { j.note(func() { j.scanner = s }) }, scan.Left()}
 		if err = r.write(ctx, to); err == nil {
 			err = j.conclude(ctx, r, nil)
 		}

@@ -87,6 +87,7 @@ type Options struct {
 	Suffix  string // of names that both sides have; empty: "_ids"
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema
+	Limit   int64            // rows of the answer; 0: all
 	Threads int              // workers; 0: GOMAXPROCS
 	TempDir string           // empty: os.TempDir
 	Mem     memory.Allocator // of records; nil: Arrow's default
@@ -129,6 +130,7 @@ func (o Options) filled() (Options, error) {
 	if err := cmp.Or(
 		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
 		options.AtLeastZero("Memory", o.Memory, "no bound"),
+		options.AtLeastZero("Limit", o.Limit, "no limit"),
 		options.Shard(o.Shard.Index, o.Shard.Of),
 	); err != nil {
 		return o, err
@@ -136,6 +138,9 @@ func (o Options) filled() (Options, error) {
 	if o.Type.keepsIDs() && !o.Shard.Whole() {
 		return o, faults.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without {Shard}, or use inner or left")
+	}
+	if r := o.Require; o.Limit > 0 && (o.Type.keepsIDs() || !o.Shard.Whole() || r.IDsMatched > 0 || r.MaxKept > 0) {
+		return o, faults.Unsupported(fault.At{}, "{Limit} in a right or full join, of a shard, or with shares that are required").WithHint("leave one of them out")
 	}
 	if o.Type.columnsOfIDs() && o.Schema == dataset.UnionByName {
 		return o, faults.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).

@@ -84,7 +84,10 @@ func (r *running) report(ctx context.Context) (Report, error) {
 	if err == nil && r.answer.Counts && !r.answer.RowsOfLog() {
 		rep.RowsOut, err = countedRows(r.opts.Type, t.rowsOut.Load(), r.held.idsNull, &rep)
 	}
-	if err == nil {
+	switch most := r.opts.Limit; {
+	case most > 0 && rep.RowsOut >= most: // figures of a part of the log warn of nothing
+		rep.RowsOut = most
+	case err == nil:
 		rep.Warnings = rep.warnings(r.opts.Type)
 	}
 	return rep, err

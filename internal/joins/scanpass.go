@@ -41,7 +41,7 @@ func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 	m.NoMatch = p.opts.Type == Anti
 	countsPairs := p.answer.Counts && !p.answer.RowsOfLog()
 	opts := p.answer.ScanOptions(p.logs[0])
-	opts.Match = []dataset.Match{m}
+	opts.Match, opts.Limit = []dataset.Match{m}, p.opts.Limit
 	opts.Check = func() func(*keyscan.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
@@ -82,11 +82,21 @@ type sink interface {
 	Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error
 	// WriteUnmatched takes IDs without a log row.
 	WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error
+	// Full reports whether the answer has as many rows as it may.
+	Full() bool
 }
 
 // write brings out the answer.
 func (p *pass) write(ctx context.Context, to sink) error {
-	err := p.eachScan(ctx, func(s *keyscan.Scanner, r partitionRound) error { return to.Scan(ctx, s, p.pairs(r), r.pieces) })
+	err := p.eachScan(ctx, func(s *keyscan.Scanner, r partitionRound) error {
+		if to.Full() {
+			return errFull
+		}
+		return to.Scan(ctx, s, p.pairs(r), r.pieces)
+	})
+	if errors.Is(err, errFull) {
+		return nil
+	}
 	if err != nil || !p.opts.Type.keepsIDs() {
 		return err
 	}
@@ -98,7 +108,11 @@ type records struct {
 	*task
 	yield func(arraycopy.Rows, error) bool
 	begun func(*keyscan.Scanner) // called with each scan
+	left  *int64                 // rows that may follow; nil: any number
 }
+
+// errFull ends the rounds when the answer has as many rows as it may.
+var errFull = errors.New("full")
 
 // errStop ends an iteration whose consumer wants no more.
 var errStop = errors.New("stop")
@@ -109,7 +123,7 @@ func (r *records) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pa
 		return err
 	}
 	r.begun(s)
-	for rows, err := range arraycopy.ScanPart(ctx, s, pairs, pieces) {
+	for rows, err := range arraycopy.First(arraycopy.ScanPart(ctx, s, pairs, pieces), r.left) {
 		if err != nil {
 			return err
 		}
@@ -122,6 +136,9 @@ func (r *records) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pa
 	}
 	return nil
 }
+
+// Full implements sink.
+func (r *records) Full() bool { return r.left != nil && *r.left == 0 }
 
 // WriteUnmatched implements sink.
 func (r *records) WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error {

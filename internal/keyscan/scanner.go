@@ -1,6 +1,7 @@
 package keyscan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,7 @@ type ScanOptions struct {
 	Schema     dataset.SchemaMode
 	Pinned     *dataset.PinnedSchema
 	CountNulls bool
+	Limit      int64
 	Threads    int
 	Mem        memory.Allocator
 	Progress   func(rows int64)
@@ -127,7 +129,7 @@ func New(opts Options, files ...*source.File) (*Scanner, error) {
 	if len(opts.Match) == 0 && opts.Rows == nil {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
-	if err := options.AtLeastZero("Threads", opts.Threads, "GOMAXPROCS"); err != nil {
+	if err := cmp.Or(options.AtLeastZero("Threads", opts.Threads, "GOMAXPROCS"), options.AtLeastZero("Limit", opts.Limit, "no limit")); err != nil {
 		return nil, err
 	}
 	if opts.Mem == nil {
@@ -328,6 +330,20 @@ func (s *Scanner) CountOnly() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count = true
+}
+
+// Left returns how many rows may follow when none were read; nil: any number.
+func (o *Options) Left() *int64 {
+	if o.Limit == 0 {
+		return nil
+	}
+	n := o.Limit
+	return &n
+}
+
+// Enough reports whether rows are counted, and are as many as the limit.
+func (s *Scanner) Enough() bool {
+	return s.Counted && s.Options.Limit > 0 && s.Stats.RowsOut.Load() >= s.Options.Limit
 }
 
 func (s *Scanner) CountGroups(pieces []source.Piece) {

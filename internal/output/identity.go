@@ -69,6 +69,9 @@ func (o Destination) Layout(ctx context.Context, columns []string, scan *keyscan
 	if o.TargetSize > 0 {
 		words = append(words, fmt.Sprint("target file size ", o.TargetSize))
 	}
+	if scan.Limit > 0 {
+		words = append(words, fmt.Sprint("limit ", scan.Limit))
+	}
 	if scan.Pinned == nil {
 		return words
 	}

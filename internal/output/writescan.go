@@ -114,6 +114,9 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *ta
 	if err := source.CheckPieces(pieces); err != nil {
 		return nil, fmt.Errorf("Output.WriteScan: %w", err)
 	}
+	if s.Options.Limit > 0 && o.IsDir(ctx) {
+		return nil, faults.Unsupported(fault.At{File: o.Name}, "{Limit} with a directory").WithHint("write one file")
+	}
 	if s.Options.Columns != nil && len(s.Options.Columns) == 0 && pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
@@ -146,7 +149,7 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *t
 	if len(pieces) == 0 && !o.IsDir(ctx) {
 		pieces = []source.Piece{{File: logs[0]}} // for its schema, without rows
 	}
-	w := &ScanWriter{scanner: s, nulls: map[int]int64{}}
+	w := &ScanWriter{scanner: s, nulls: map[int]int64{}, left: pagecopy.Unfinished{Left: s.Options.Left()}}
 	var err error
 	if w.parts, err = partsOf(s, pieces, all == nil); err != nil {
 		return nil, err
@@ -213,11 +216,14 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *tables.
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
 func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
-	if w.failed == nil {
+	if w.failed == nil && !w.Full() {
 		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
+
+// Full reports whether the output has as many rows as it may.
+func (w *ScanWriter) Full() bool { return w.left.Left != nil && *w.left.Left == 0 }
 
 func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
 	source.NeedContext(ctx)

@@ -77,6 +77,7 @@ type engine struct {
 	ending  int                        // files that are being unmapped
 	open    []*rangeJob                // in order: begun and not finished
 	filling *Group                     // the row group that the next job may go to
+	left    *int64                     // rows that may follow; nil: any number
 	goesOn  bool                       // other scans continue it
 	ready   []*Group                   // in order: begun and not taken by the consumer
 	workers []*worker
@@ -89,6 +90,7 @@ type engine struct {
 type Unfinished struct {
 	Group     *Group
 	Continued bool // the scan leaves one, too, because another scan follows
+	Left      *int64 // rows that may follow; nil: any number
 }
 
 // Copy yields the row groups of the output in order of the sources. It first finishes the
@@ -104,7 +106,7 @@ func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources 
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &engine{
-			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.Continued, threads: tasks.Workers(PiecesOf(sources), s.Options.Threads), most: tasks.InFlight(PiecesOf(sources)) / 4 * 3, // the rest is for memory that is not counted
+			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.Continued, left: left.Left, threads: tasks.Workers(PiecesOf(sources), s.Options.Threads), most: tasks.InFlight(PiecesOf(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, mapped: map[*source.File]*mapped{},
 		}
 		if pairs != nil {
@@ -166,11 +168,14 @@ func (e *engine) allJobs(sources []*Source) iter.Seq[*rangeJob] {
 		for _, src := range sources {
 			for g := src.Piece.Lo; g < src.Piece.Hi; g++ {
 				ranges := slices.Collect(tasks.RangesIn(src.file(), g))
-				in := &inputGroup{total: len(ranges), mayCopyWhole: src.ownGroup(g), hasCondition: src.Piece.File.Partial()}
+				in := &inputGroup{total: len(ranges), mayCopyWhole: src.ownGroup(g) && e.left == nil, hasCondition: src.Piece.File.Partial()}
 				for _, r := range ranges {
 					in.oversized = in.oversized || e.perRow*(r.Hi-r.Lo) > tableBytes
 				}
 				for _, r := range ranges {
+					if e.scanner.Enough() {
+						return
+					}
 					s := newRangeJob(src, in, r)
 					in.jobs = append(in.jobs, s)
 					if !yield(s) {
@@ -295,6 +300,9 @@ func (e *engine) pick(w *worker) pageTask {
 	}
 	if !e.admits(w) {
 		return nil
+	}
+	if s := e.unneeded(); s != nil {
+		return func(context.Context) (func(), error) { return func() { e.close(s) }, nil }
 	}
 	park := int64(maxReorderBytes)
 	if e.most > 0 {
@@ -432,6 +440,9 @@ func (e *engine) decide() {
 		if s.group != nil || s.rows != nil && s.begun == len(s.taken) {
 			continue
 		}
+		if e.enough() {
+			break
+		}
 		if s.rows == nil {
 			return
 		}
@@ -442,6 +453,10 @@ func (e *engine) decide() {
 		g := e.groupFor(s, how)
 		if g == nil {
 			return
+		}
+		if e.left != nil {
+			s.rows = s.rows.First(*e.left)
+			*e.left -= s.rows.Count
 		}
 		s.group, s.number = g, g.jobs
 		g.jobs++
@@ -455,9 +470,26 @@ func (e *engine) decide() {
 			e.endFilling()
 		}
 	}
-	if !e.more && !e.goesOn {
+	if (e.enough() || !e.more) && !e.goesOn {
 		e.endFilling()
 	}
+}
+
+// enough reports whether no further row may follow.
+func (e *engine) enough() bool { return e.left != nil && *e.left == 0 }
+
+// unneeded returns a job none of whose rows may follow, and marks it as begun; nil: there is none.
+func (e *engine) unneeded() *rangeJob {
+	if !e.enough() {
+		return nil
+	}
+	for _, s := range e.open {
+		if s.group == nil && s.rows != nil && s.begun < len(s.taken) {
+			s.begun = len(s.taken)
+			return s
+		}
+	}
+	return nil
 }
 
 // groupFor returns the row group for the rows of s, nil if too many row groups are

@@ -25,7 +25,10 @@ func (e *engine) release() {
 // nextJob returns the next job of the input, and passes those that follow to the
 // scouts.
 func (e *engine) nextJob() (*rangeJob, bool) {
-	if !e.remote {
+	switch {
+	case e.enough():
+		return nil, false
+	case !e.remote:
 		return e.next()
 	}
 	for e.more && len(e.coming) < keyscan.JobsAhead {

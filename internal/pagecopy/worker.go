@@ -66,7 +66,7 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 		return nil, f.Unless(err)
 	}
 	parts := rows.Divided(e.maxOf(rows))
-	if len(parts) == 1 {
+	if len(parts) == 1 && e.left == nil {
 		s.announceLeaves(rows)
 	}
 	s.keys.ReleaseAgain()

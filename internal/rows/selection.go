@@ -215,6 +215,26 @@ func (s *Selection) Divided(most int64) []*Selection {
 	return append(parts, rest.Cut(n-from))
 }
 
+// First returns the selection of the first n rows of the output, at least one. The pairs of a row may
+// be cut.
+func (s *Selection) First(n int64) *Selection {
+	if s.Count <= n {
+		return s
+	}
+	count, i := int64(0), 0
+	for ; count < n; i++ {
+		count += int64(s.TimesOf(i))
+	}
+	part := s.Cutter().Cut(i)
+	if count > n {
+		part.Times = slices.Clone(part.Times)
+		part.Times[i-1] -= uint32(count - n)
+		part.Count = n
+	}
+	part.Kept = min(s.Kept, int64(i))
+	return part
+}
+
 // TimesOf returns how often row i of the selection stands in the output.
 func (s *Selection) TimesOf(i int) uint32 {
 	if s.Times == nil {
@@ -267,7 +287,7 @@ func (s *Selection) Partners(p *Partners) []uint32 {
 			for _, e := range s.entries {
 				out = p.Rows(out, e)
 			}
-			s.partner = out
+			s.partner = out[:s.Count] // the last row may be cut
 			return
 		}
 		next := 0 // row of the selection
@@ -281,7 +301,7 @@ func (s *Selection) Partners(p *Partners) []uint32 {
 			out = p.Rows(out, s.entries[i])
 			next = at + 1
 		}
-		s.partner = appendNone(out, s.Len()-next)
+		s.partner = appendNone(out, s.Len()-next)[:s.Count]
 	})
 	return s.partner
 }
