@@ -213,6 +213,15 @@ class Layout(TypedDict, total=False):
     schema_from: Annotated[Path | None, "Parquet file that has the schema wanted"]
 
 
+class Part(TypedDict, total=False):
+    """Which part of the answer is wanted."""
+
+    limit: Annotated[int | None, "stop after so many rows, the first ones of the log"]
+    sample_keys: Annotated[
+        str | float | None, "keep a share of the keys, with all their rows, as '1%'"
+    ]
+
+
 class Output(TypedDict, total=False):
     """How files are written."""
 
@@ -257,7 +266,7 @@ class Planned(Choice, Rows, TextFiles, Keys, FileChoice, Resources, total=False)
     """What joins and their plans take."""
 
 
-class Join(Planned, Layout, TempDir, total=False):
+class Join(Planned, Part, Layout, TempDir, total=False):
     """Options of ``join``."""
 
     suffix: Annotated[
@@ -286,7 +295,7 @@ class Plans(Planned, total=False):
     sample: Annotated[int | None, "number of runs of 2,048 rows of the log to look at"]
 
 
-class Scan(Rows, Layout, Keys, FileChoice, Resources, total=False):
+class Scan(Rows, Part, Layout, Keys, FileChoice, Resources, total=False):
     """Options of ``scan``."""
 
     match: Annotated[_Filters, "further filters, by the columns that they apply to"]
