@@ -35,6 +35,7 @@ func (c *cli) openKnown(cmd *cobra.Command, out string, names []string, open sou
 	if len(names) == 0 {
 		return nil, nil, nil
 	}
+	open.Where = "" // which is for the IDs
 	files, err := c.Open(cmd, names, open)
 	if err != nil {
 		return nil, nil, err

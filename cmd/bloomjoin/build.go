@@ -44,6 +44,7 @@ type buildFlags struct {
 	ids                                                         flags.IDs
 	keys                                                        flags.Keys
 	inputs                                                      flags.Inputs
+	where                                                       flags.Where
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -70,6 +71,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	o.ids.Add(f, "strings")
 	o.inputs.AddFrom(f)
 	o.inputs.Add(f)
+	o.where.AddIDs(f)
 	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	flags.Group(f, flags.GroupInput)
 
@@ -162,7 +164,10 @@ func (c *cli) buildOptions(o *buildFlags, args []string, open *source.Opening) (
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
 		o.out += partName(opts.Shard) + ".bjf"
 	}
-	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
+	open.Column = columns[len(columns)-1].Name()
+	if err := o.where.Fill(open, &o.keys); err != nil {
+		return opts, err
+	}
 	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
 	return opts, err
 }
@@ -428,7 +433,11 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 			return nil, cause.Mark(cause.Required, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name))
 		}
 	}
-	plan, err := builds.NewPlanOf(ctx, list.With(open), opts)
+	chosen, err := list.Where(open.Where, open.IgnoreCase)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := builds.NewPlanOf(ctx, chosen.With(open), opts)
 	if err != nil {
 		return nil, err
 	}

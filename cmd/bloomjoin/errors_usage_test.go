@@ -91,6 +91,7 @@ func usageErrors() []errorGroup {
 			usage("A condition that ends too early", join+"--where 'country =' -o out.parquet logs"),
 			usage("A string without quotes in a condition", scan+"--where 'country = DE' -o out.parquet logs"),
 			usage("A string in double quotes in a condition", scan+`--where 'country = "DE"' -o out.parquet logs`),
+			usage("A condition on the IDs that ends too early", join+"--ids-where 'country =' -o out.parquet logs"),
 			usage("A function in a condition", join+`--where "lower(country) = 'de'" -o out.parquet logs`),
 			usage("A pattern that is not one", scan+"--include [ -o out.parquet logs"),
 			usage("A memory budget that is not a size", scan+"--memory lots -o out.parquet logs"),

@@ -31,7 +31,7 @@ type joinFlags struct {
 	keys                                          flags.Keys
 	layout                                        flags.Layout
 	inputs                                        flags.Inputs
-	where                                         flags.Where
+	where, idsWhere                               flags.Where
 	sample                                        flags.Sample
 	require                                       flags.Require
 	dir                                           flags.Directory
@@ -106,6 +106,7 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	o.inputs.AddFrom(f)
 	o.inputs.Add(f)
 	o.where.Add(f)
+	o.idsWhere.AddIDs(f)
 	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 }
 
@@ -205,7 +206,10 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Openin
 	if opts.Memory, err = c.Budget(); err != nil {
 		return opts, err
 	}
-	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.IgnoreCase
+	open.Column = right[len(right)-1].Name()
+	if err := o.idsWhere.Fill(open, &o.keys); err != nil {
+		return opts, err
+	}
 	if open.Types, err = flags.KeyTypes(o.text.KeyType, right); err != nil {
 		return opts, err
 	}

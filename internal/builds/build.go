@@ -185,6 +185,7 @@ func (p *Plan) agree(columns []keys.Column) error {
 		_, _, skips := f.BadLines()
 		return skips
 	})
+	p.Spec.reading = append(p.Spec.reading, conditions(p.files)...)
 	if err := p.classes(columns); err != nil {
 		return err
 	}

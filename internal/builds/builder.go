@@ -54,7 +54,7 @@ type Spec struct {
 	NoRange  bool           // the filter does not record its smallest and largest key
 	Multiset bool           // a counting filter counts a key each time it is added
 
-	reading []string // whatever else changes the keys that are read from the same files: casts and, for text, the format, the encoding and the key's types
+	reading []string // whatever else changes the keys that are read from the same files: casts, conditions and, for text, the format, the encoding and the key's types
 	sparse  bool     // the keys are so far apart that no exact set is tried; depends on the inputs alone
 }
 
@@ -164,7 +164,7 @@ func (s Spec) id(inputs [32]byte) [32]byte {
 		h.Write([]byte("multiset"))
 	}
 	for _, as := range s.reading {
-		fmt.Fprintf(h, "text as %q ", as) // also casts; the words stay the same to keep the ids
+		fmt.Fprintf(h, "text as %q ", as) // also casts and conditions; the words stay the same to keep the ids
 	}
 	h.Write(inputs[:])
 	var sum [32]byte

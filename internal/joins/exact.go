@@ -125,7 +125,7 @@ func (a *attempt) checkExact(ctx context.Context) (*joinTable, error) {
 	}
 	var total atomic.Int64
 	err = a.eachExactKey(ctx, func(f *source.File, k *keys.Batch) error {
-		if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
+		if err := hasAll(a.opts.Filter, k, nil, f.Name()); err != nil {
 			return err
 		}
 		values, _ := k.Ints()

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
 // Left sets Run of an output, as SetRun does, and returns the join of what is left to be done. New has
@@ -58,6 +59,9 @@ func (o Options) SetRun(ctx context.Context, out *output.Destination, missingKey
 	}
 	words = append(words, output.OfSample(openIDs)...)
 	words = append(words, output.OfRows(o.IgnoreCase, o.NullMisfits, openLog)...)
+	if c, err := where.Parse(openIDs.Where); openIDs.Where != "" && err == nil {
+		words = append(words, "IDs where "+c.String())
+	}
 	scan := &keyscan.ScanOptions{Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned, Limit: o.Limit}
 	words = append(words, out.Layout(ctx, o.Columns, scan, missingKey, openLog.Int96Nanos)...)
 	// What the command decides from the above:

@@ -85,7 +85,7 @@ func (a *attempt) keepKeys(ctx context.Context, h *joinTable, ofLog *filters.Fil
 		}
 		take, err := to.worker()
 		return func(k *keyscan.Keys) error {
-			if err := a.checkGiven(k.Batch, k.Piece.File); err != nil {
+			if err := a.checkGiven(k.Batch, k.Times, k.Piece.File); err != nil {
 				return err
 			}
 			hits, err := k.Probe()
@@ -153,7 +153,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters
 	rows, nulls, err := a.eachIDRow(ctx, nil, func(b *tables.Batch) error {
 		k := b.Keys
 		defer func() { n += int64(k.Len) }()
-		if err := a.checkGiven(k, b.Piece.File); err != nil {
+		if err := a.checkGiven(k, nil, b.Piece.File); err != nil {
 			return err
 		}
 		var err error
@@ -177,17 +177,17 @@ func (a *attempt) checkIDs(k *keyscan.Keys) ([]uint32, error) {
 		if err := k.Batch.IDs(at); err != nil {
 			return nil, err
 		}
-		if err := a.checkGiven(k.Batch, k.Piece.File); err != nil {
+		if err := a.checkGiven(k.Batch, k.Times, k.Piece.File); err != nil {
 			return nil, err
 		}
 	}
 	return k.Probe()
 }
 
-// checkGiven returns an error if one of the keys is missing in the given filter.
-func (a *attempt) checkGiven(k *keys.Batch, f *source.File) error {
+// checkGiven returns an error if one of the keys is missing in the given filter; see hasAll.
+func (a *attempt) checkGiven(k *keys.Batch, times []uint32, f *source.File) error {
 	if a.opts.Filter == nil {
 		return nil
 	}
-	return hasAll(a.opts.Filter, k, f.Name())
+	return hasAll(a.opts.Filter, k, times, f.Name())
 }

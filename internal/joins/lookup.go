@@ -55,7 +55,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builde
 // checked against the given one if b is nil. One goroutine uses it.
 func (h *joinTable) addsOrChecks(b *builds.Builder) (func(k *keys.Batch, file string) error, error) {
 	if b == nil {
-		return func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }, nil
+		return func(k *keys.Batch, file string) error { return hasAll(h.filter, k, nil, file) }, nil
 	}
 	w, err := b.Worker()
 	return func(k *keys.Batch, _ string) error { return w.AddBatch(k) }, err

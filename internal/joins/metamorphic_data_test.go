@@ -138,7 +138,7 @@ type recipe struct {
 	parts           []part
 	rule            string
 	logs, ids       columnar
-	where           condition // on the log
+	where, idWhere  condition // on the log, and on the IDs
 	logForm, idForm form
 	on              string
 	logKey, idKey   [][]string

@@ -81,6 +81,11 @@ func (t *tally) add(c *recipe, w way, r join.Report) {
 	if c.where.text != "" && r.RowsWhere > 0 && r.RowsWhere < r.RowsIn {
 		t.ways["a condition"]++
 	}
+	if c.idWhere.text != "" && r.IDsTotal > 0 && source.IsText(c.idForm.format) {
+		t.ways["a condition on text"]++
+	} else if c.idWhere.text != "" && r.IDsTotal > 0 {
+		t.ways["a condition on IDs"]++
+	}
 	for side, f := range map[string]form{"log": c.logForm, "IDs": c.idForm} {
 		format := string(f.format)
 		if f.mixed {
@@ -119,7 +124,7 @@ func (t *tally) String() string {
 // or a budget; in many also a combination or a family of keys.
 func (t *tally) check(tb testing.TB) {
 	want := []string{
-		"none", "tiny", "rows", "count", "dir/", "arrows/", "out.parquet", "out.arrow", "-", "true shards", "some columns", "a condition", "odd types",
+		"none", "tiny", "rows", "count", "dir/", "arrows/", "out.parquet", "out.arrow", "-", "true shards", "some columns", "a condition", "a condition on IDs", "odd types",
 		"log of parquet", "log of arrow", "log of arrow-stream", "log of mixed formats", "log of a table", "IDs of a table", "IDs of parquet", "IDs of arrow", "IDs of arrow-stream", "IDs of mixed formats",
 	}
 	if t.spilled == 0 {
@@ -236,7 +241,8 @@ func (c *recipe) beyondParquet(w *way, all []naiveColumn) bool {
 // metamorphic joins the case for a seed in many ways.
 func metamorphic(t *testing.T, seed uint64, total *tally) {
 	c := draw(seed)
-	c.where = c.logs.drawCondition(rand.New(rand.NewPCG(seed, 10)))
+	c.where = c.logs.drawCondition(rand.New(rand.NewPCG(seed, 10)), "n")
+	c.idWhere = c.drawIDCondition(rand.New(rand.NewPCG(seed, 11)))
 	r := rand.New(rand.NewPCG(seed, 9))
 	typ := types[r.IntN(len(types))]
 	in := c.store(t, c.logs, c.ids)
@@ -257,7 +263,7 @@ func metamorphic(t *testing.T, seed uint64, total *tally) {
 			if t.Context().Err() != nil {
 				t.Fatal(err)
 			}
-			t.Errorf("case %d, where %q: %v\n%v\n%v\nagain with BLOOMJOIN_METAMORPHIC_SEED=%d%s", seed, c.where.text, err, c, w, seed, c.smaller(t, w))
+			t.Errorf("case %d, where %q, IDs where %q: %v\n%v\n%v\nagain with BLOOMJOIN_METAMORPHIC_SEED=%d%s", seed, c.where.text, c.idWhere.text, err, c, w, seed, c.smaller(t, w))
 			return
 		}
 	}
@@ -377,7 +383,7 @@ func (c *recipe) refusal(w *way) string {
 		if p.name == "number" && classOf(p.log.dt) != classOf(p.ids.dt) {
 			return "one column is for two classes of numbers"
 		}
-		for _, l := range c.ids.leaves {
+		for _, l := range c.idWhere.rows(c.ids).leaves {
 			if slices.Equal(l.path, p.ids.path) && slices.ContainsFunc(l.cells, func(v string) bool { return v != null && !p.holds(p.log.dt, v) }) {
 				return "the log's type does not hold a key"
 			}
@@ -407,7 +413,7 @@ type inputs struct {
 // store writes both tables and opens them.
 func (c *recipe) store(t testing.TB, logs, ids columnar) *inputs {
 	in := &inputs{c: c, wanted: map[join.Type]*naive{}, filters: map[string]*filters.Filter{}}
-	in.log, in.id = c.where.rows(logs).record(t), ids.record(t)
+	in.log, in.id = c.where.rows(logs).record(t), c.idWhere.rows(ids).record(t)
 	in.rows = int64(logs.rows)
 	t.Cleanup(in.log.Release)
 	t.Cleanup(in.id.Release)
@@ -415,7 +421,7 @@ func (c *recipe) store(t testing.TB, logs, ids columnar) *inputs {
 	in.logs = open(t, partition.OpenOptions{Where: c.where.text}, in.logDir)
 	key := c.idKey[len(c.idKey)-1]
 	in.dir = c.idForm.write(t, ids)
-	in.ids = open(t, partition.OpenOptions{Text: true, Column: key[len(key)-1]}, in.dir)
+	in.ids = open(t, partition.OpenOptions{Text: true, Column: key[len(key)-1], Where: c.idWhere.text}, in.dir)
 	return in
 }
 
@@ -439,7 +445,7 @@ func (in *inputs) filter(t testing.TB, name string) *filters.Filter {
 		for _, p := range in.c.parts {
 			kinds[p.ids.path[0]] = p.ids.dt
 		}
-		ids = open(t, partition.OpenOptions{Text: true, Column: in.c.parts[0].ids.path[0], Types: kinds}, in.dir)
+		ids = open(t, partition.OpenOptions{Text: true, Column: in.c.parts[0].ids.path[0], Types: kinds, Where: in.c.idWhere.text}, in.dir)
 	}
 	in.filters[name] = filterOf(t, ids, onOf(in.c.idKey, in.c.idKey), kind, 0.3, in.c.rule)
 	return in.filters[name]
@@ -597,7 +603,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 	case "log":
 		logs = standard(in.logDir, in.c.where.text)
 	case "ids":
-		ids = standard(in.dir, "")
+		ids = standard(in.dir, in.c.idWhere.text)
 	}
 	j, err := join.New(ids, logs, opts)
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // condition is a condition on rows of the log, in SQL and by definition: rows that it
@@ -41,19 +44,35 @@ func (c condition) rows(d columnar) columnar {
 	return d.subset(rows)
 }
 
-// drawCondition draws a condition on columns of the table, or none.
-func (d columnar) drawCondition(r *rand.Rand) condition {
+// drawCondition draws a condition on columns of the table, or none. number is the column that numbers
+// the rows.
+func (d columnar) drawCondition(r *rand.Rand, number string) condition {
 	if r.IntN(2) == 0 {
 		return condition{}
 	}
-	return d.drawTree(r, r.IntN(3))
+	return d.drawTree(r, number, r.IntN(3))
 }
 
-func (d columnar) drawTree(r *rand.Rand, depth int) condition {
-	if depth == 0 {
-		return d.drawTest(r)
+// drawIDCondition draws a condition on the IDs, or none. Columns of text are strings, except the key.
+func (c *recipe) drawIDCondition(r *rand.Rand) condition {
+	switch {
+	case c.idForm.format == dataset.Lines && !c.idForm.mixed:
+		return condition{}
+	case !source.IsText(c.idForm.format) || c.idForm.mixed:
+		return c.ids.drawCondition(r, "m")
+	case r.IntN(2) == 0:
+		return condition{}
 	}
-	a, b := d.drawTree(r, depth-1), d.drawTree(r, depth-1)
+	at := slices.IndexFunc(c.ids.leaves, func(l leaf) bool { return l.path[0] == "m" })
+	most := strconv.Itoa(r.IntN(c.ids.rows + 1))
+	return condition{"m <= '" + most + "'", func(d columnar, i int) truth { return truthOf(d.leaves[at].cells[i] <= most) }}
+}
+
+func (d columnar) drawTree(r *rand.Rand, number string, depth int) condition {
+	if depth == 0 {
+		return d.drawTest(r, number)
+	}
+	a, b := d.drawTree(r, number, depth-1), d.drawTree(r, number, depth-1)
 	switch r.IntN(5) {
 	case 0, 1:
 		return condition{"(" + a.text + ") and (" + b.text + ")", func(d columnar, i int) truth { return min(a.truth(d, i), b.truth(d, i)) }}
@@ -64,10 +83,10 @@ func (d columnar) drawTree(r *rand.Rand, depth int) condition {
 }
 
 // drawTest draws a predicate on one column.
-func (d columnar) drawTest(r *rand.Rand) condition {
+func (d columnar) drawTest(r *rand.Rand, number string) condition {
 	l := d.leaves[r.IntN(len(d.leaves))]
 	if r.IntN(2) == 0 { // the column that numbers the rows: statistics settle much
-		l = d.leaves[slices.IndexFunc(d.leaves, func(l leaf) bool { return l.path[0] == "n" })]
+		l = d.leaves[slices.IndexFunc(d.leaves, func(l leaf) bool { return l.path[0] == number })]
 	}
 	cell := func(d columnar, i int) string {
 		for depth := 1; depth < len(l.path); depth++ {
@@ -93,7 +112,7 @@ func (d columnar) drawTest(r *rand.Rand) condition {
 	}
 	switch id := plainType(l.dt).ID(); {
 	case l.json: // not as the operators below take it
-	case l.path[0] == "n", id == arrow.INT32 && r.IntN(4) > 0:
+	case l.path[0] == number, id == arrow.INT32 && r.IntN(4) > 0:
 		num := func(v string) int {
 			n, err := strconv.Atoi(v)
 			if err != nil {
@@ -102,7 +121,7 @@ func (d columnar) drawTest(r *rand.Rand) condition {
 			return n
 		}
 		most := 4
-		if l.path[0] == "n" {
+		if l.path[0] == number {
 			most = d.rows
 		}
 		a := r.IntN(most+2) - 1

@@ -83,13 +83,22 @@ func usedHits(k *keyscan.Keys) ([]uint32, error) {
 }
 
 // hasAll returns an error if a key of the batch is missing in the filter: it was built from
-// other IDs, and would lose their rows.
-func hasAll(filter *filters.Filter, batch *keys.Batch, file string) error {
+// other IDs, and would lose their rows. times, if not nil, has the number of rows of each key,
+// which may be none.
+func hasAll(filter *filters.Filter, batch *keys.Batch, times []uint32, file string) error {
 	passed, err := filter.ProbeBatch(batch, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	all := len(batch.Rows) + len(batch.Void()) // void keys have no equal in the filter's class
+	if times != nil {
+		passed = slices.DeleteFunc(passed, func(i uint32) bool { return times[i] == 0 })
+		for _, n := range times {
+			if n == 0 {
+				all--
+			}
+		}
+	}
 	if len(passed) == all {
 		return nil
 	}

@@ -323,7 +323,7 @@ func (k *Keys) without(n int) {
 func (w *keyWorker) plainText(f *source.File) (t *text.Table, column int, ok bool) {
 	t, ok = source.Stored(f.Table()).(*text.Table)
 	index := w.enc.Index()
-	if !ok || len(index) != 1 || index[0] >= t.Schema().NumFields() || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
+	if !ok || f.Partial() || len(index) != 1 || index[0] >= t.Schema().NumFields() || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
 		return nil, 0, false
 	}
 	return t, index[0], true

@@ -283,7 +283,7 @@ func openStdin(opts Opening) (*File, error) {
 		Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, Nested: opts.Nested, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
-		f = f.WithTypes(opts.Types, opts.IgnoreCase)
+		f, _ = f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
 		f.setReaders()
 		err = f.setWhere(&opts)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,7 +111,13 @@ func (o *Opening) Fill() (err error) {
 		return err
 	}
 	if o.Where != "" {
-		o.Condition, err = where.Parse(o.Where)
+		if o.Condition, err = where.Parse(o.Where); err == nil {
+			for _, p := range o.Condition.Nested() {
+				if !slices.ContainsFunc(o.Nested, func(q []string) bool { return slices.Equal(p, q) }) {
+					o.Nested = append(slices.Clip(o.Nested), p)
+				}
+			}
+		}
 	}
 	return err
 }
@@ -170,7 +177,8 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		}
 		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
 		if err == nil {
-			f.table = f.WithTypes(opts.Types, opts.IgnoreCase).table
+			typed, _ := f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
+			f.table = typed.table
 		}
 	}
 	if err == nil {

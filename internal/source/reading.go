@@ -11,7 +11,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -29,9 +28,6 @@ func (f *File) setWhere(opts *Opening) (err error) {
 	if f.sample = opts.sample; opts.Condition == nil {
 		return nil
 	}
-	if IsText(f.format) {
-		return faults.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
-	}
 	last, schema := opts.like.where.Load(), f.Schema()
 	if last == nil || last.schema != schema {
 		of := schema
@@ -40,6 +36,9 @@ func (f *File) setWhere(opts *Opening) (err error) {
 		}
 		last = &boundTo{schema: schema}
 		if last.where, err = opts.Condition.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
+			if e := new(fault.Error); IsText(f.format) && errors.As(err, &e) {
+				e.Hint = "columns of text are strings, unless {Types} gives one to the key: " + e.Hint
+			}
 			return err
 		}
 		opts.like.where.Store(last)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -88,7 +90,7 @@ func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 // they are.
 func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 	t, ok := Stored(f.table).(*text.Table)
-	if !ok || o.Rule.Wants() == "" {
+	if !ok || o.Rule.Wants() == "" || f.Filtered() { // rows that are left out have no IDs
 		return f
 	}
 	var names []string
@@ -104,11 +106,11 @@ func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 
 // WithTypes returns a view of a text file: the same file, with these types of columns
 // and no others; ignoreCase finds them by names whose letters differ in case. Other files
-// are returned as they are.
-func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) *File {
+// are returned as they are. A column of the file's condition cannot get another type.
+func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) (*File, error) {
 	t, ok := Stored(f.table).(*text.Table)
 	if !ok {
-		return f
+		return f, nil
 	}
 	if ignoreCase {
 		spelled := map[string]arrow.DataType{}
@@ -121,7 +123,19 @@ func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) *File
 		}
 		types = spelled
 	}
-	return f.with(restored(f.table, t.WithTypes(types)))
+	view := f.with(restored(f.table, t.WithTypes(types)))
+	if f.where == nil {
+		return view, nil
+	}
+	for _, c := range f.where.Columns() {
+		was, now := f.Schema().Field(c.Index[0]), view.Schema().Field(c.Index[0]).Type
+		if !arrow.TypeEqual(was.Type, now) && now.ID() != arrow.BINARY {
+			at := fault.At{File: f.name, Column: was.Name}
+			return nil, faults.Of(cause.Misfit, faults.Mismatch(at, "condition: the type of a key", keys.TypeName(now)+", as in the log", keys.TypeName(was.Type))).
+				WithHint("give the key's type with {Types %s}", keys.TypeName(now))
+		}
+	}
+	return view, nil
 }
 
 // EstimateLines estimates the number of rows of a text file from the lines at three places.

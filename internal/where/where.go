@@ -25,6 +25,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -78,6 +79,11 @@ type Cond struct{ root *node }
 // parentheses, or on which of several spellings the text used (x <> 1, NOT x = 1).
 func (c *Cond) String() string { return c.root.text() }
 
+// Nested returns the paths of the condition's fields of structs.
+func (c *Cond) Nested() [][]string {
+	return keys.NestedPaths(each.Slice(c.root.tests(nil), func(t *test) keys.Column { return keys.Column{Path: t.path} }))
+}
+
 // Bind finds the columns in a schema, ignoring the case of names if ignoreCase is
 // set, and converts the literals to the types of the columns. Errors name at.File,
 // the column, its type and the literal. A column of INT96 timestamps may
@@ -100,6 +106,9 @@ type Bound struct {
 	columns []keys.Field
 	preds   []*Pred
 }
+
+// String returns [Cond.String].
+func (b *Bound) String() string { return b.root.text() }
 
 // Columns returns the columns of the condition, each once, in order of appearance:
 // top-level columns or fields of structs.

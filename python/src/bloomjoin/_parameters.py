@@ -188,6 +188,12 @@ class TextFiles(Delimiter, total=False):
     skip_bad: Annotated[bool, "leave out bad lines, with a warning; more than half is an error"]
 
 
+class IDRows(TypedDict, total=False):
+    """Which rows of the IDs are read."""
+
+    ids_where: Annotated[str | None, "leave out the IDs whose rows do not satisfy it"]
+
+
 class Rows(TypedDict, total=False):
     """Which rows of the log are read."""
 
@@ -262,7 +268,7 @@ class Choice(TypedDict, total=False):
     columns: Annotated[Names | None, "columns of the answer, as 'a,log.b,ids.b'; all by default"]
 
 
-class Planned(Choice, Rows, TextFiles, Keys, FileChoice, Resources, total=False):
+class Planned(Choice, Rows, IDRows, TextFiles, Keys, FileChoice, Resources, total=False):
     """What joins and their plans take."""
 
 
@@ -320,7 +326,7 @@ class Merge(Written, Resources, total=False):
     strict: Annotated[bool, "fail, instead of warning, of too many false positives or keys"]
 
 
-class Build(Merge, TextFiles, Keys, FileChoice, TempDir, total=False):
+class Build(Merge, IDRows, TextFiles, Keys, FileChoice, TempDir, total=False):
     """Options of ``build``, and of ``CountingFilter.build``."""
 
     fpr: Annotated[float | None, "false-positive rate, as 0.01; by the number of keys otherwise"]

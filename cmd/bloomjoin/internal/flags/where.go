@@ -11,16 +11,24 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// Where is --where of scan, join and plan: the condition on the rows of the log.
+// Where is --where of scan, join and plan, the condition on the rows of the log, or --ids-where.
 type Where struct {
+	name  string   // of the flag
 	given []string // all of which a row must satisfy
 
 	Excluded int64 // files that were not opened
 }
 
-// Add adds the flag.
+// Add adds the flag --where.
 func (o *Where) Add(f *pflag.FlagSet) {
-	f.Var(o, "where", "`CONDITION` keep log rows that satisfy it, as \"n > 0\"; repeatable")
+	o.name = "where"
+	f.Var(o, o.name, "`CONDITION` keep log rows that satisfy it, as \"n > 0\"; repeatable")
+}
+
+// AddIDs adds the flag --ids-where.
+func (o *Where) AddIDs(f *pflag.FlagSet) {
+	o.name = "ids-where"
+	f.Var(o, o.name, "`CONDITION` keep IDs that satisfy it; repeatable")
 }
 
 // String implements pflag.Value: one condition.
@@ -43,7 +51,7 @@ func (o *Where) Set(s string) error {
 func (o *Where) Type() string { return "string" }
 
 // Fill checks the conditions, before any input is opened, and copies them to the
-// options for the log.
+// options.
 func (o *Where) Fill(open *source.Opening, keys *Keys) (err error) {
 	if open.IgnoreCase = keys.IgnoreCase; len(o.given) == 0 {
 		return nil
@@ -51,7 +59,7 @@ func (o *Where) Fill(open *source.Opening, keys *Keys) (err error) {
 	open.Where = o.String()
 	for _, s := range append(o.given, open.Where) { // each by itself: brackets of one must not close those of another
 		if _, err = where.Parse(s); err != nil {
-			return cause.Mark(cause.Condition, Usagef("--where: %w", err))
+			return cause.Mark(cause.Condition, Usagef("--%s: %w", o.name, err))
 		}
 	}
 	open.Excluded = func(string) { o.Excluded++ }

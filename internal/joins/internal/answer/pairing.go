@@ -186,7 +186,10 @@ func (p *Pairing) typeText(ids, logs []*source.File) error {
 		}
 	}
 	for i, f := range ids {
-		ids[i] = f.WithTypes(types, p.IgnoreCase)
+		var err error
+		if ids[i], err = f.WithTypes(types, p.IgnoreCase); err != nil {
+			return err
+		}
 	}
 	return nil
 }
