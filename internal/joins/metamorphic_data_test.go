@@ -142,7 +142,9 @@ type recipe struct {
 	logForm, idForm form
 	on              string
 	logKey, idKey   [][]string
-	big             string // ids or log: that side needs more than the least memory with which a shuffle works
+	sample          float64 // a share of the keys of the IDs; 0: all
+	sampleLog       bool    // of the log's, too
+	big             string  // ids or log: that side needs more than the least memory with which a shuffle works
 }
 
 // draw makes the case for a seed.

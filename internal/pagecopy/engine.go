@@ -89,7 +89,7 @@ type engine struct {
 // Unfinished is a row group that one scan leaves for the next one to finish.
 type Unfinished struct {
 	Group     *Group
-	Continued bool // the scan leaves one, too, because another scan follows
+	Continued bool   // the scan leaves one, too, because another scan follows
 	Left      *int64 // rows that may follow; nil: any number
 }
 
