@@ -212,6 +212,9 @@ func (c *recipe) newPart(r *rand.Rand, f family, i int) part {
 		_, ids = f.types(r, false)
 	}
 	if source.IsText(c.idForm.format) {
+		if log.ID() == arrow.FLOAT32 { // as which text would be read: not all values fit
+			log = arrow.PrimitiveTypes.Float64
+		}
 		ids = f.text(log)
 	}
 	name := func(s string) []string {
