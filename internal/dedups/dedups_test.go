@@ -549,6 +549,20 @@ func TestLast(t *testing.T) {
 	}
 }
 
+// A time that seconds cannot count is an error, and never a wrong order.
+func TestLastTooFar(t *testing.T) {
+	of := columns(t, time.Second)
+	of.Unit, of.Exact, of.Last = time.Second, true, true
+	rec := record(t, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Uint64, `[{"id":"a","ts":18446744073709551615},{"id":"a","ts":5}]`)
+	enc, err := of.NewEncoder("x", rec.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := enc.Encode(rec, new(Rows)); !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "TimeUnit ns") {
+		t.Errorf("%v", err)
+	}
+}
+
 // With a NULL time between duplicates, rows to drop stay in their order.
 func TestNoTimeBetween(t *testing.T) {
 	rec := record(t, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, `[{"id":7,"ts":1},{"id":7,"ts":1},{"id":8},{"id":7,"ts":1},{"id":9},{"id":7,"ts":2}]`)

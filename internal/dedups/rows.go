@@ -73,7 +73,7 @@ func (c Columns) NewEncoder(name string, schema *arrow.Schema) (*Encoder, error)
 	switch {
 	case class == keys.Null || e.text:
 	case c.Unit > 0 && class != keys.Integer:
-		return nil, faults.Mismatch(at, "time column with {TimeUnit}", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
+		return nil, faults.Mismatch(at, "time column", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
 	case c.Unit == 0 && class != keys.Timestamp && class != keys.Instant && class != keys.Date:
 		err := faults.Mismatch(at, "time column", "timestamp, instant or date", string(class))
 		if class == keys.Integer {
@@ -192,12 +192,11 @@ func (e *Encoder) slot(r *Rows, i int) (slot, within int64, err error) {
 	}
 	slot, ok := ring.SlotOf(n, negative, unit, rest, uint64(e.of.Width))
 	if !ok {
-		hint := "check {TimeUnit}, or raise {Window}"
-		if e.of.Last {
-			hint = "check {TimeUnit}"
-		}
 		at := fault.At{File: e.name, Column: e.of.Time[0].String()}
-		return 0, 0, faults.Unsupported(at, "a time too far from 1970 for slots of %s", e.of.Width).WithHint("%s", hint)
+		if e.of.Last {
+			return 0, 0, faults.Unsupported(at, "a time 2^62 seconds or more from 1970").WithHint("check the times; {TimeUnit ns} takes all integers")
+		}
+		return 0, 0, faults.Unsupported(at, "a time too far from 1970 for slots of %s", e.of.Width).WithHint("check {TimeUnit}, or raise {Window}")
 	}
 	return slot, int64(n*unit + rest - uint64(slot)*uint64(e.of.Width)), nil // modulo 2^64, which the difference is below
 }
