@@ -34,6 +34,7 @@ import (
 
 type dedupFlags struct {
 	key, time, unit, format, late string
+	keep                          string
 	delimiter                     string
 	by                            byte // of it
 	out, state, tempDir           string
@@ -47,6 +48,12 @@ type dedupFlags struct {
 	inputs                        flags.Inputs // likewise
 }
 
+// Values of --keep.
+const (
+	keepFirst = "first"
+	keepLast  = "last"
+)
+
 // timeUnits are the values of --time-unit.
 var timeUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, "ns": time.Nanosecond}
 
@@ -55,11 +62,11 @@ func (c *cli) dedupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dedup --key COL[,COL] [--time COL --window 24h] [flags] [-o OUT] [FILE...]",
 		Short: "Drop rows whose key came before, in a stream or a log",
-		Long:  `Drop rows whose key came before, in a stream or a log: the first of equal rows stays. Files lose no other row. From a pipe, or with --state, a few are wrongly dropped, at the rate of --fpr.`,
+		Long:  `Drop rows whose key came before, in a stream or a log: one of equal rows stays. Files lose no other row. From a pipe, or with --state, a few are wrongly dropped, at the rate of --fpr.`,
 		Example: `  tail -f x.ndjson | bloomjoin dedup --key id --time ts --window 24h --rate 1e4
   bloomjoin dedup --key id -o unique.parquet clicks/
   bloomjoin dedup --key id -o unique.csv.gz clicks.csv`,
-		Annotations: flags.Help("dedup", "key", "time window expect rate fpr late format output state force"),
+		Annotations: flags.Help("dedup", "key", "time keep window expect rate fpr late format output state force"),
 		RunE:        withFlags(c.dedup, &o),
 	}
 	f := cmd.Flags()
@@ -74,6 +81,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	o.keys.Add(f)
 	flags.Group(f, flags.GroupKeys)
 
+	f.StringVar(&o.keep, "keep", keepFirst, "`ROW` that stays: first or last (by --time)")
 	f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
 	f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
 	f.Var(&o.expect, "expect", "`N` distinct keys in a window: pipes need it")
@@ -102,6 +110,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	of := c.common()
 	of["format"] = flags.Choices(probeFormats...)
 	of["key"], of["time"] = flags.ListOf(c.ofLogs), flags.ListOf(c.ofLogs)
+	of["keep"] = flags.Choices(keepFirst, keepLast)
 	of["time-unit"], of["late"] = flags.Choices("s", "ms", "us", "ns"), flags.Choices("keep", "drop", "error")
 	c.Complete(cmd, of)
 	return cmd
@@ -148,7 +157,10 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 	}
 	piped := len(args) == 0 || args[0] == "-"
 	o.exact = o.exact || !o.approximate && o.state == "" && !piped
-	r.of.Exact = o.exact
+	r.of.Exact, r.of.Last = o.exact, o.keep == keepLast
+	if err := o.checkKeep(cmd); err != nil {
+		return err
+	}
 	if err := o.columns(cmd, &r.of); err != nil {
 		return err
 	}
@@ -174,6 +186,28 @@ func (r *dedupRun) check(cmd *cobra.Command, args []string) (err error) {
 		err = r.plan()
 	}
 	return err
+}
+
+// checkKeep checks --keep, and the flags that it excludes.
+func (o *dedupFlags) checkKeep(cmd *cobra.Command) error {
+	if err := flags.OneOf("keep", o.keep, keepFirst, keepLast); err != nil || o.keep == keepFirst {
+		return err
+	}
+	for _, name := range []string{"window", "slots", "rate", "max-jump", "late"} {
+		if cmd.Flags().Changed(name) {
+			return flags.Usagef("--keep last with --%s: rows are compared over whole files, not within a window (leave --%[1]s out)", name)
+		}
+	}
+	with, hint := "standard input", "add --exact, which stores the input first, or name files"
+	switch {
+	case o.exact:
+		return nil
+	case o.state != "":
+		with, hint = "--state", "leave it out"
+	case o.approximate:
+		with, hint = "--approximate", "leave it out"
+	}
+	return flags.Usagef("--keep last with %s: want an exact run, which reads all rows before it writes one (%s)", with, hint)
 }
 
 // checkName returns an error if the name of the output says another format than that of the rows.
@@ -296,10 +330,10 @@ func (r *dedupRun) size(cmd *cobra.Command) error {
 	}
 	w := ring.Window{Window: o.window, Jump: o.jump, Slots: o.slots, Expect: uint64(o.expect), FPR: o.fpr}
 	switch {
-	case o.time == "":
+	case o.time == "" || r.of.Last:
 		w.Slots = 1
 	case o.window <= 0:
-		return flags.Required("--window DURATION is required with --time: say how long a key is remembered, as 24h")
+		return flags.Required("--window DURATION is required with --time: say how long a key is remembered, as 24h (or keep each key's newest row with --keep last)")
 	case o.slots < 1 || o.slots > ring.MostSlots:
 		return flags.Usagef("--slots %d: want 1 to %d", o.slots, ring.MostSlots)
 	case o.jump < 0:
@@ -326,7 +360,10 @@ func (r *dedupRun) plan() (err error) {
 	if r.params, err = ring.Plan(r.window); err != nil {
 		return flags.Usagef("%w", err)
 	}
-	if r.of.Width = r.params.Width; r.o.exact {
+	if r.of.Width = r.params.Width; r.of.Last {
+		r.of.Width = time.Second
+	}
+	if r.o.exact {
 		return nil
 	}
 	return r.params.Fits(uint64(max(r.room, 0)))
@@ -357,6 +394,9 @@ func (r *dedupRun) options() string {
 	if o.exact {
 		list = append(list, "exact")
 	}
+	if r.of.Last {
+		list = append(list, "keep last")
+	}
 	return strings.Join(append(list, output.OfKeys(o.keys.IgnoreCase, o.keys.NullMisfits())...), "; ")
 }
 
@@ -364,6 +404,7 @@ func (r *dedupRun) options() string {
 func (r *dedupRun) begin(ctx context.Context) (err error) {
 	if r.o.exact {
 		r.exact = dedups.NewExact(r.params, dedups.Late(r.o.late), r.room, r.o.tempDir)
+		r.exact.Last = r.of.Last
 		return nil
 	}
 	j := &dedups.Judge{Late: dedups.Late(r.o.late)}
@@ -446,11 +487,15 @@ func (r *dedupRun) report() error {
 	n := d.Counts
 	d.Head, d.RowsOut = r.NewHead(r.verb, r.start), n.RowsIn-n.Duplicates-n.Unjudged
 	r.Say("%s of %s rows stay (%s): %s duplicates, in %.2f s", words.Count(d.RowsOut), words.Count(n.RowsIn), words.Percent(d.RowsOut, n.RowsIn), words.Count(n.Duplicates), d.Seconds)
-	if n.Late+n.Ahead+n.TimesNull+n.KeysNull > 0 {
+	switch {
+	case n.Late+n.Ahead+n.TimesNull+n.KeysNull == 0:
+	case r.of.Last:
+		r.Say("%s rows have no time and count as the oldest; %s have no key and stay", words.Count(n.TimesNull), words.Count(n.KeysNull))
+	default:
 		r.Say("%s rows are older than the window, %s too far ahead, %s without a time (--late %s); %s have no key and stay",
 			words.Count(n.Late), words.Count(n.Ahead), words.Count(n.TimesNull), r.o.late, words.Count(n.KeysNull))
 	}
-	if what, fits := n.Doubt(r.of.Unit); what != "" {
+	if what, fits := n.Doubt(r.of.Unit); what != "" && !r.of.Last { // a unit does not change which is the newest
 		if fits != "" {
 			what += " (--time-unit " + fits + " would fit)"
 		}

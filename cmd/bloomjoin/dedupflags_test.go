@@ -44,6 +44,7 @@ var dedupFlagTable = map[string]dedupFlag{
 	"slots":       {"4", refused, refused, refused, ""},
 	"max-jump":    {"1h", refused, refused, refused, ""},
 	"late":        {"drop", refused, refused, refused, ""},
+	"keep":        {"last", usage, usage, usage, ""}, // not with a window; see TestDedupLastAgain
 	"normalize":   {"lower", refused, refused, refused, ""},
 	"ignore-case": {"true", refused, refused, refused, ""},
 	"cast-errors": {"null", refused, refused, refused, ""},

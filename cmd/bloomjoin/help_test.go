@@ -288,7 +288,7 @@ func TestBadValues(t *testing.T) {
 		"as": {"hudi"}, "older": {"x", "-1s", "1h"}, // a right one, too, without --sweep
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
-		"time": {"a,", "a,b", ""}, "time-unit": {"h", ""}, "window": {"x", "-1h", "0s"}, "slots": {"0", "65", "x"}, "rate": {"0", "-1", "x"}, "late": {"maybe", ""}, "max-jump": {"x", "-1s"},
+		"time": {"a,", "a,b", ""}, "time-unit": {"h", ""}, "window": {"x", "-1h", "0s"}, "slots": {"0", "65", "x"}, "rate": {"0", "-1", "x"}, "late": {"maybe", ""}, "keep": {"newest", ""}, "max-jump": {"x", "-1s"},
 		"checkpoint": {"0s", "x", "1m"}, "state": {""}, // also right ones, since there is no time and no state
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}

@@ -3,9 +3,11 @@ package dedups
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -216,7 +218,7 @@ func stream(t testing.TB, random *rand.Rand, slots int, late Late) (batches []ar
 	var b strings.Builder
 	passed, newest, begun := map[int]int64{}, int64(0), false
 	now := int64(-3)
-	for range 20 {
+	for range 8 {
 		b.Reset()
 		var gone []uint32
 		n := random.IntN(300)
@@ -472,6 +474,92 @@ func TestDivided(t *testing.T) {
 		if e.parts[i].last != nil {
 			t.Errorf("part %d is held", i)
 		}
+	}
+}
+
+// The last row of each key is the one that a map has, for times of all types, far from 1970 too,
+// and NULLs; in memory, on disk, and in parts that are divided.
+func TestLast(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	far := func(n int64) int64 { return n * (math.MaxInt64 / 40) }
+	for _, c := range []struct {
+		typ  arrow.DataType
+		unit time.Duration
+		time func(n int64) any // ascending in -10 to 10
+	}{
+		{arrow.PrimitiveTypes.Int64, time.Nanosecond, func(n int64) any { return far(n * 4 / 2) }},
+		{arrow.PrimitiveTypes.Int64, time.Second, func(n int64) any { return far(n) }},
+		{arrow.PrimitiveTypes.Uint64, time.Microsecond, func(n int64) any { return uint64(far(n+10)) * 2 }},
+		{arrow.PrimitiveTypes.Int8, time.Millisecond, func(n int64) any { return n }},
+		{&arrow.TimestampType{Unit: arrow.Nanosecond}, 0, func(n int64) any { return time.Unix(0, far(n)).UTC().Format("2006-01-02 15:04:05.999999999") }},
+		{&arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}, 0, func(n int64) any { return time.UnixMilli(n * 300).UTC().Format(time.RFC3339Nano) }},
+		{arrow.FixedWidthTypes.Date32, 0, func(n int64) any { return time.Unix(n*86400, 0).UTC().Format(time.DateOnly) }},
+		{arrow.BinaryTypes.String, 0, func(n int64) any {
+			return time.Unix(0, n).In(time.FixedZone("", random.IntN(9)*3600)).Format(time.RFC3339Nano)
+		}},
+		{arrow.BinaryTypes.String, time.Second, func(n int64) any { return fmt.Sprint(n) }},
+	} {
+		of := columns(t, time.Second)
+		of.Unit, of.Exact, of.Last = c.unit, true, true
+		for _, memory := range []int64{0, 1} { // no limit, or none that anything fits in
+			e := NewExact(ring.Params{Slots: 1}, Keep, memory, t.TempDir())
+			e.Last = true
+			last, when, dropped, got := map[int]int64{}, []int64{}, map[int64]bool{}, map[int64]bool{}
+			for range 8 {
+				var b strings.Builder
+				for range 250 {
+					id, n := random.IntN(700), random.Int64N(21)-10
+					ts, err := json.Marshal(c.time(n))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if random.IntN(8) == 0 {
+						ts, n = []byte("null"), -11
+					}
+					row := int64(len(when))
+					when = append(when, n)
+					before, ok := last[id]
+					if last[id] = row; ok && when[before] > n {
+						before, last[id] = row, before
+					}
+					if ok {
+						dropped[before] = true
+					}
+					fmt.Fprintf(&b, `,{"id":"%0200d","ts":%s}`, id, ts)
+				}
+				rec, rows := record(t, arrow.BinaryTypes.String, c.typ, "["+b.String()[1:]+"]"), Rows{}
+				enc, err := of.NewEncoder("x", rec.Schema())
+				if err == nil {
+					err = enc.Encode(rec, &rows)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if drop, err := e.Drop(&rows, nil); err != nil || len(drop) > 0 {
+					t.Fatal(drop, err)
+				}
+			}
+			if err := e.End(func(row int64) { got[row] = true }); err != nil {
+				t.Fatal(err)
+			}
+			if !maps.Equal(got, dropped) || e.Duplicates != int64(len(dropped)) || (e.disk.Written() > 0) != (memory > 0) {
+				t.Errorf("%s in %s, memory %d: %d rows are dropped, %d counted; want %d", c.typ, c.unit, memory, len(got), e.Duplicates, len(dropped))
+			}
+		}
+	}
+}
+
+// A time that seconds cannot count is an error, and never a wrong order.
+func TestLastTooFar(t *testing.T) {
+	of := columns(t, time.Second)
+	of.Unit, of.Exact, of.Last = time.Second, true, true
+	rec := record(t, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Uint64, `[{"id":"a","ts":18446744073709551615},{"id":"a","ts":5}]`)
+	enc, err := of.NewEncoder("x", rec.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := enc.Encode(rec, new(Rows)); !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "TimeUnit ns") {
+		t.Errorf("%v", err)
 	}
 }
 

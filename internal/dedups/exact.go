@@ -2,6 +2,7 @@ package dedups
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -19,6 +20,7 @@ import (
 // memory; one with too many keys is divided again.
 type Exact struct {
 	Counts
+	Last     bool // of equal rows, the one with the greatest time stays, the last of several; see Columns.Last
 	late     Late
 	clock    ring.Clock
 	most     int64 // bytes; 0: no limit
@@ -48,9 +50,16 @@ func NewExact(p ring.Params, late Late, memory int64, dir string) *Exact {
 func (e *Exact) Drop(rows *Rows, drop []int) ([]int, error) {
 	e.verdicts = e.verdicts[:0]
 	for i, at := range rows.At {
-		v, _ := e.clock.Place(rows.Slots[i])
+		r := row{e.RowsIn + int64(at), rows.Slots[i], 0, rows.Exact[i]}
+		v := ring.Fresh
+		if e.Last {
+			r.rest = rows.Rests[i]
+		} else {
+			v, _ = e.clock.Place(r.slot)
+			r.rest = r.slot - e.clock.Gone()
+		}
 		if v == ring.Fresh {
-			if err := e.add(&e.parts, 0, row{e.RowsIn + int64(at), rows.Slots[i], e.clock.Gone(), rows.Exact[i]}); err != nil {
+			if err := e.add(&e.parts, 0, r); err != nil {
 				return nil, err
 			}
 		}
@@ -66,8 +75,9 @@ func (e *Exact) End(drop func(row int64)) error {
 
 // row is a row with a key.
 type row struct {
-	number, slot, gone int64 // gone: the newest slot that was dropped then
-	key                []byte
+	number, slot int64
+	rest         int64 // with Last, see Rows.Rests; otherwise how many slots the newest dropped one is before
+	key          []byte
 }
 
 // third returns a third of the budget: for the rows, for those of a part that is divided, and for
@@ -92,7 +102,7 @@ func (e *Exact) add(to *parts, level uint64, r row) error {
 	}
 	b := binary.AppendUvarint(p.last, uint64(r.number))
 	b = binary.AppendUvarint(b, uint64(r.slot))
-	b = binary.AppendUvarint(b, uint64(r.slot-r.gone))
+	b = binary.AppendUvarint(b, uint64(r.rest))
 	b = binary.AppendUvarint(b, uint64(len(r.key)))
 	p.last = append(b, r.key...)
 	if share := max(e.third()/int64(len(to)), min(e.most, 4<<10)); int64(len(p.last)) > share {
@@ -123,7 +133,7 @@ func (p *part) each(fn func(row) error) error {
 				v, n := binary.Uvarint(b)
 				head[i], b = v, b[n:]
 			}
-			r := row{int64(head[0]), int64(head[1]), int64(head[1] - head[2]), b[:head[3]]}
+			r := row{int64(head[0]), int64(head[1]), int64(head[2]), b[:head[3]]}
 			if err := fn(r); err != nil {
 				return err
 			}
@@ -170,14 +180,17 @@ func (e *Exact) compare(p *part, level uint64, drop func(row int64)) error {
 	e.passed.clear()
 	found := int64(0)
 	err := p.each(func(r row) error {
-		at, before := e.passed.at(e.hash(r.key, level), r.key)
-		if before && *at > r.gone {
-			drop(r.number)
+		stays, before := e.passed.at(e.hash(r.key, level), r.key)
+		if before && (e.Last || stays.slot > r.slot-r.rest) {
 			found++
-			return nil
+			if !e.Last || cmp.Or(cmp.Compare(r.slot, stays.slot), cmp.Compare(r.rest, stays.rest)) < 0 {
+				drop(r.number)
+				return nil
+			}
+			drop(stays.number)
 		}
-		*at = r.slot
-		if level < mostLevels && int64(len(e.passed.entries))*64+int64(len(e.passed.keys)) > e.third() {
+		stays.number, stays.slot, stays.rest = r.number, r.slot, r.rest
+		if level < mostLevels && int64(len(e.passed.entries))*80+int64(len(e.passed.keys)) > e.third() {
 			return errFull
 		}
 		return nil
@@ -188,7 +201,7 @@ func (e *Exact) compare(p *part, level uint64, drop func(row int64)) error {
 	return err
 }
 
-// table has the slots of the rows that passed last, by key.
+// table has the rows that stay, by key: the last ones of each.
 type table struct {
 	index   []uint32 // positions of entries, plus 1, from where a hash says
 	entries []entry
@@ -196,15 +209,15 @@ type table struct {
 }
 
 type entry struct {
-	hash uint64
-	end  int // of the key
-	slot int64
+	hash               uint64
+	end                int // of the key
+	number, slot, rest int64
 }
 
 func (t *table) clear() { t.index, t.entries, t.keys = t.index[:0], t.entries[:0], t.keys[:0] }
 
-// at returns the slot of a key, until the next call, and whether it was there before.
-func (t *table) at(h uint64, key []byte) (slot *int64, before bool) {
+// at returns the entry of a key, until the next call, and whether it was there before.
+func (t *table) at(h uint64, key []byte) (of *entry, before bool) {
 	if 4*len(t.entries) >= 3*len(t.index) {
 		n := max(2*len(t.index), 256)
 		t.index = slices.Grow(t.index[:0], n)[:n]
@@ -218,9 +231,9 @@ func (t *table) at(h uint64, key []byte) (slot *int64, before bool) {
 		t.keys = append(t.keys, key...)
 		t.entries = append(t.entries, entry{hash: h, end: len(t.keys)})
 		t.index[i] = uint32(len(t.entries))
-		return &t.entries[len(t.entries)-1].slot, false
+		return &t.entries[len(t.entries)-1], false
 	}
-	return &t.entries[t.index[i]-1].slot, true
+	return &t.entries[t.index[i]-1], true
 }
 
 // find returns the place of a key in the index, or the free place for it; for a nil key, a free

@@ -48,7 +48,7 @@ func Read(ctx context.Context, pieces []source.Piece, of Columns, threads int, e
 }
 
 // stepBytes estimates what Rows of one step take, and those that wait.
-const stepBytes = 4 * source.StepRows * (4 + 8 + 8 + 24)
+const stepBytes = 4 * source.StepRows * (4 + 8 + 8 + 8 + 24)
 
 // grouped are rows of a row group.
 type grouped struct {

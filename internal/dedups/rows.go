@@ -1,5 +1,5 @@
 // Package dedups finds the rows whose key came before within a window of time: the first of
-// equal rows stays.
+// equal rows stays, or, of files as a whole, the last.
 //
 //	records ── Encoder ──► Rows: hashes and slots ─┬─ Judge: a ring ─────────► rows to drop
 //	                                               └─ Exact: keys, in parts ─► rows to drop
@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type Columns struct {
 	Unit    time.Duration // that integers count since 1970; 0: the column has timestamps or dates
 	Width   time.Duration // of a slot
 	Exact   bool          // keys are copied to Rows.Exact
+	Last    bool          // times are compared to the nanosecond, and rows without one take part
 	Options keys.Options
 }
 
@@ -71,7 +73,7 @@ func (c Columns) NewEncoder(name string, schema *arrow.Schema) (*Encoder, error)
 	switch {
 	case class == keys.Null || e.text:
 	case c.Unit > 0 && class != keys.Integer:
-		return nil, faults.Mismatch(at, "time column with {TimeUnit}", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
+		return nil, faults.Mismatch(at, "time column", string(keys.Integer), string(class)).WithHint("leave {TimeUnit} out for timestamps and dates")
 	case c.Unit == 0 && class != keys.Timestamp && class != keys.Instant && class != keys.Date:
 		err := faults.Mismatch(at, "time column", "timestamp, instant or date", string(class))
 		if class == keys.Integer {
@@ -91,8 +93,9 @@ type Rows struct {
 	At      []uint32 // those that have a key and a time, ascending
 	Hashes  []uint64 // by position in At
 	Slots   []int64
+	Rests   []int64 // nanoseconds since the start of the slot; for Columns.Last
 	NoKey   int
-	NoTime  []int    // rows that have a key and no time
+	NoTime  []int    // rows that have a key and no time; with Columns.Last, they are in At, too
 	Exact   [][]byte // by position in At: the keys, with Columns.Exact
 	Units   units
 	hashes  []uint64 // of the batch
@@ -112,7 +115,7 @@ var hash = bloom.Hash{ID: bloom.XXH3}
 // Encode sets r to the rows of a record.
 func (e *Encoder) Encode(rec arrow.Record, r *Rows) error {
 	r.Len = int(rec.NumRows())
-	r.At, r.Hashes, r.Slots, r.NoTime, r.Exact, r.encoded, r.Units = r.At[:0], r.Hashes[:0], r.Slots[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], units{}
+	r.At, r.Hashes, r.Slots, r.Rests, r.NoTime, r.Exact, r.encoded, r.Units = r.At[:0], r.Hashes[:0], r.Slots[:0], r.Rests[:0], r.NoTime[:0], r.Exact[:0], r.encoded[:0], units{}
 	if err := e.keys.EncodeKeys(e.name, rec, &r.keys); err != nil {
 		return err
 	}
@@ -125,7 +128,7 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows) error {
 	r.hashes = r.keys.Hash(hash, r.hashes)
 	next := 0
 	for i, row := range r.keys.Rows {
-		slot := int64(0)
+		slot, rest := int64(0), int64(0)
 		if e.times != nil {
 			for next < len(r.times.Rows) && r.times.Rows[next] < row {
 				next++
@@ -133,17 +136,21 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows) error {
 			ok := next < len(r.times.Rows) && r.times.Rows[next] == row
 			if ok {
 				var err error
-				if slot, err = e.slot(r, next); err != nil && !(errors.Is(err, keys.ErrMisfit) && e.of.Options.NullMisfits) {
+				if slot, rest, err = e.slot(r, next); err != nil && !(errors.Is(err, keys.ErrMisfit) && e.of.Options.NullMisfits) {
 					return err
 				}
 				ok = err == nil
 			}
 			if !ok {
 				r.NoTime = append(r.NoTime, int(row))
-				continue
+				if !e.of.Last {
+					continue
+				}
+				slot = math.MinInt64 // before all others
 			}
 		}
 		r.At, r.Hashes, r.Slots = append(r.At, row), append(r.Hashes, r.hashes[i]), append(r.Slots, slot)
+		r.Rests = append(r.Rests, rest)
 		if e.of.Exact {
 			from := len(r.encoded)
 			r.encoded = r.keys.Append(r.encoded, i)
@@ -153,9 +160,9 @@ func (e *Encoder) Encode(rec arrow.Record, r *Rows) error {
 	return nil
 }
 
-// slot returns the slot of time i, and counts integers by their unit. Text without a zone is in
-// UTC.
-func (e *Encoder) slot(r *Rows, i int) (int64, error) {
+// slot returns the slot of time i, the nanoseconds since its start, and counts integers by their
+// unit. Text without a zone is in UTC.
+func (e *Encoder) slot(r *Rows, i int) (slot, within int64, err error) {
 	n, negative, unit, rest, parsed := uint64(0), false, uint64(e.of.Unit), uint64(0), true
 	if ints, ok := r.times.Ints(); ok {
 		n, negative = ints[i], r.times.Negative(i)
@@ -166,7 +173,6 @@ func (e *Encoder) slot(r *Rows, i int) (int64, error) {
 		v := int64(0)
 		switch {
 		case e.text && e.of.Unit > 0:
-			var err error
 			v, err = strconv.ParseInt(scalar.Trim(string(b)), 10, 64)
 			parsed = err == nil
 			r.Units.count(uint64(v), v < 0)
@@ -182,14 +188,17 @@ func (e *Encoder) slot(r *Rows, i int) (int64, error) {
 		n, negative = uint64(v), v < 0
 	}
 	if !parsed {
-		return 0, e.misfit()
+		return 0, 0, e.misfit()
 	}
 	slot, ok := ring.SlotOf(n, negative, unit, rest, uint64(e.of.Width))
 	if !ok {
 		at := fault.At{File: e.name, Column: e.of.Time[0].String()}
-		return 0, faults.Unsupported(at, "a time too far from 1970 for slots of %s", e.of.Width).WithHint("check {TimeUnit}, or raise {Window}")
+		if e.of.Last {
+			return 0, 0, faults.Unsupported(at, "a time 2^62 seconds or more from 1970").WithHint("check the times; {TimeUnit ns} takes all integers")
+		}
+		return 0, 0, faults.Unsupported(at, "a time too far from 1970 for slots of %s", e.of.Width).WithHint("check {TimeUnit}, or raise {Window}")
 	}
-	return slot, nil
+	return slot, int64(n*unit + rest - uint64(slot)*uint64(e.of.Width)), nil // modulo 2^64, which the difference is below
 }
 
 // misfit returns the error about a text that is not a time.

@@ -9,6 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -94,6 +95,25 @@ def test_window(tmp_path: Path) -> None:
         assert written.read_all()["n"].to_pylist() == want
     assert report.rows_out == len(want)
     assert "duplicates" in str(report)
+
+
+@pytest.mark.parametrize("kind", ["file", "table", "pandas", "batches"])
+def test_last_rows_stay(kind: str, tmp_path: Path) -> None:
+    """As in pandas, for the order of the rows and for that of their times."""
+    times = [R.randrange(9) for _ in ROWS]
+    log = LOG.append_column("at", pa.array(times, pa.timestamp("s")))
+    frame = log.to_pandas()
+    rows: Any = {"table": log, "pandas": frame, "batches": log.to_reader()}.get(kind)
+    if kind == "file":
+        pq.write_table(log, rows := tmp_path / "log.parquet")
+    newest = frame.sort_values("at", kind="stable")
+    for options, want in (({}, frame), ({"time": "at"}, newest)):
+        if kind == "batches":
+            with pytest.raises(bloomjoin.UsageError, match="exact"):
+                bloomjoin.dedup(log.to_reader(), "k", keep="last", expect=300, **options)
+            rows, options = log.to_reader(), {"exact": True, **options}
+        got = bloomjoin.dedup(rows, "k", keep="last", **options).read_all()["n"].to_pylist()
+        assert got == sorted(want.drop_duplicates("k", keep="last")["n"])
 
 
 def test_dedup_of_logs_as_duckdb(tmp_path: Path) -> None:

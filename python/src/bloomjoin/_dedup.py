@@ -22,7 +22,8 @@ def dedup(rows: of.Logs, key: _Key, **options: "Unpack[of.Dedup]") -> Reader:
     """Stream the rows whose key did not come before, the first of equal ones.
 
     ``rows`` are Parquet or Arrow files, or Arrow data. With ``time``, keys are remembered
-    for ``window``. Of files and tables, only true duplicates are dropped. Batches of a
+    for ``window``. With ``keep="last"``, the last row of each key stays instead or, with
+    ``time``, the newest. Of files and tables, only true duplicates are dropped. Batches of a
     reader or an iterator pass as they come: about ``fpr`` of the others are dropped, too,
     and many more are an Error at the end. ``exact`` and ``approximate`` choose.
 

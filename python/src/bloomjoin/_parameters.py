@@ -382,6 +382,9 @@ class Dedup(Keys, Delimiter, RawFiles, TempDir, Resources, total=False):
     time_unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None, "that a time of integers counts since 1970"
     ]
+    keep: Annotated[
+        Literal["first", "last"] | None, "which of equal rows stays; the last by time, if given"
+    ]
     window: Annotated[
         str | datetime.timedelta | None, "how long a key is remembered, as '24h' or a timedelta"
     ]
