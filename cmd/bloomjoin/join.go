@@ -32,14 +32,13 @@ type joinFlags struct {
 	layout                                        flags.Layout
 	inputs                                        flags.Inputs
 	where, idsWhere                               flags.Where
-	sample                                        flags.Sample
+	part                                          flags.Part
 	require                                       flags.Require
 	dir                                           flags.Directory
 	fpr                                           float64
 	count                                         bool
 	estimates                                     bool // of plan: nothing is written
 	head                                          look.Head
-	limit                                         flags.Limit
 }
 
 func (c *cli) joinCmd() *cobra.Command {
@@ -69,7 +68,7 @@ func (c *cli) joinCmd() *cobra.Command {
 
 	o.addKeys(f)
 	o.layout.AddMissingKey(f)
-	o.sample.Add(f)
+	o.part.AddSample(f)
 	flags.Group(f, flags.GroupKeys)
 
 	o.addJoin(f)
@@ -77,7 +76,7 @@ func (c *cli) joinCmd() *cobra.Command {
 
 	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
-	o.limit.Add(f)
+	o.part.AddLimit(f)
 	o.head.Add(cmd, f)
 	c.AddForce(f)
 	o.layout.Add(f)
@@ -197,7 +196,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Openin
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, err
 	}
-	if opts.Limit = o.limit.Rows; opts.Limit > 0 && (opts.Type == joins.Right || opts.Type == joins.Full) {
+	if opts.Limit = o.part.Limit; opts.Limit > 0 && (opts.Type == joins.Right || opts.Type == joins.Full) {
 		return opts, flags.Usagef("--limit %d: --type %s needs the whole log, to know which IDs have no row (use inner or left)", opts.Limit, o.typ)
 	}
 	if !opts.Shard.Whole() && (opts.Type == joins.Right || opts.Type == joins.Full) {
@@ -304,7 +303,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if err := o.limit.Check(cmd, out.Name != "" && out.IsDir(ctx)); err != nil {
+	if err := o.part.Check(cmd, out.Name != "" && out.IsDir(ctx)); err != nil {
 		return err
 	}
 	c.WatchReader(ctx, out.Name)
@@ -368,7 +367,7 @@ func (o *joinFlags) writes() bool { return !o.count && !o.estimates && !o.head.A
 
 // checkJoin checks the flags that plan does not have.
 func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
-	if err := cmp.Or(o.hasIDs(cmd, args), flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), flags.CheckRate(cmd, o.fpr), o.sample.Check(cmd)); err != nil {
+	if err := cmp.Or(o.hasIDs(cmd, args), flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), flags.CheckRate(cmd, o.fpr)); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("suffix") {
@@ -401,9 +400,9 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Option
 // sampleSides asks for a sample of the IDs' keys, and of the log's if rows whose key is none of them pass.
 func (o *joinFlags) sampleSides(ids, log *source.Opening) {
 	left, right, _ := keys.ParsePairs(o.on) // joinOptions has checked it
-	o.sample.Fill(ids, keys.ColumnsString(right), &o.keys)
+	o.part.Sample(ids, keys.ColumnsString(right), &o.keys)
 	if o.filter != "" || slices.Contains([]string{"anti", "left", "full"}, o.typ) {
-		o.sample.Fill(log, keys.ColumnsString(left), &o.keys)
+		o.part.Sample(log, keys.ColumnsString(left), &o.keys)
 	}
 }
 

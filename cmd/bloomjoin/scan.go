@@ -33,10 +33,9 @@ type scanFlags struct {
 	layout                          flags.Layout
 	inputs                          flags.Inputs
 	where                           flags.Where
-	sample                          flags.Sample
+	part                            flags.Part
 	dir                             flags.Directory
 	head                            look.Head
-	limit                           flags.Limit
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -64,7 +63,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	f.StringVar(&o.key, "key", "", "`COLUMNS` key columns; COL::TYPE casts (default: as in the filter)")
 	o.keys.Add(f)
 	o.layout.AddMissingKey(f)
-	o.sample.Add(f)
+	o.part.AddSample(f)
 	flags.Group(f, flags.GroupKeys)
 
 	f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; repeatable")
@@ -75,7 +74,7 @@ func (c *cli) scanCmd() *cobra.Command {
 
 	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
-	o.limit.Add(f)
+	o.part.AddLimit(f)
 	o.head.Add(cmd, f)
 	c.AddForce(f)
 	o.layout.Add(f)
@@ -215,7 +214,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := r.scanFilters(ctx, o, matches); err != nil {
 		return err
 	}
-	o.sample.Fill(&open, keysOf(r.keep.Match[0]), &o.keys)
+	o.part.Sample(&open, keysOf(r.keep.Match[0]), &o.keys)
 	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
@@ -263,7 +262,7 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, op
 	if r.shard, err = r.ShardOf(o.shard); err != nil {
 		return err
 	}
-	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out), o.sample.Check(cmd)); err != nil {
+	if err := cmp.Or(flags.CheckCount(cmd, o.count), o.head.Check(cmd, o.out)); err != nil {
 		return err
 	}
 	if r.writes() {
@@ -274,10 +273,10 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, op
 			return err
 		}
 	}
-	if err := o.limit.Check(cmd, r.writes() && r.out.IsDir(cmd.Context())); err != nil {
+	if err := o.part.Check(cmd, r.writes() && r.out.IsDir(cmd.Context())); err != nil {
 		return err
 	}
-	r.keep.Limit = o.limit.Rows
+	r.keep.Limit = o.part.Limit
 	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
 		return err
 	}

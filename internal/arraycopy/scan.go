@@ -60,6 +60,9 @@ func First(rows iter.Seq2[Rows, error], left *int64) iter.Seq2[Rows, error] {
 		return rows
 	}
 	return func(yield func(Rows, error) bool) {
+		if *left == 0 {
+			return
+		}
 		for r, err := range rows {
 			if n := *left; err == nil && r.Record.NumRows() > n {
 				all := r.Record

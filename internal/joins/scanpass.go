@@ -59,7 +59,7 @@ func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 // eachScan calls fn with the scan of each round, and counts what it did.
 func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r partitionRound) error) error {
 	for r, err := range p.held.each(ctx, p.pieces) {
-		if err != nil {
+		if most := p.opts.Limit; err != nil || most > 0 && p.tally.rowsOut.Load() >= most {
 			return err
 		}
 		s, err := p.scanner(r)
@@ -82,21 +82,13 @@ type sink interface {
 	Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error
 	// WriteUnmatched takes IDs without a log row.
 	WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error
-	// Full reports whether the answer has as many rows as it may.
-	Full() bool
 }
 
 // write brings out the answer.
 func (p *pass) write(ctx context.Context, to sink) error {
 	err := p.eachScan(ctx, func(s *keyscan.Scanner, r partitionRound) error {
-		if to.Full() {
-			return errFull
-		}
 		return to.Scan(ctx, s, p.pairs(r), r.pieces)
 	})
-	if errors.Is(err, errFull) {
-		return nil
-	}
 	if err != nil || !p.opts.Type.keepsIDs() {
 		return err
 	}
@@ -110,9 +102,6 @@ type records struct {
 	begun func(*keyscan.Scanner) // called with each scan
 	left  *int64                 // rows that may follow; nil: any number
 }
-
-// errFull ends the rounds when the answer has as many rows as it may.
-var errFull = errors.New("full")
 
 // errStop ends an iteration whose consumer wants no more.
 var errStop = errors.New("stop")
@@ -136,9 +125,6 @@ func (r *records) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pa
 	}
 	return nil
 }
-
-// Full implements sink.
-func (r *records) Full() bool { return r.left != nil && *r.left == 0 }
 
 // WriteUnmatched implements sink.
 func (r *records) WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error {

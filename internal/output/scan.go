@@ -66,7 +66,7 @@ func partsOf(s *keyscan.Scanner, pieces []source.Piece, own bool) ([]Part, error
 // Source, else as records. Rows.Piece is the index of the part.
 func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, parts []Part, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
-		for lo, hi := 0, 0; lo < len(parts) && (left.Left == nil || *left.Left > 0); lo = hi {
+		for lo, hi := 0, 0; lo < len(parts); lo = hi {
 			asPages := parts[lo].pages != nil
 			var pieces []source.Piece
 			var sources []*pagecopy.Source

@@ -216,14 +216,11 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *tables.
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
 func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
-	if w.failed == nil && !w.Full() {
+	if w.failed == nil {
 		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
-
-// Full reports whether the output has as many rows as it may.
-func (w *ScanWriter) Full() bool { return w.left.Left != nil && *w.left.Left == 0 }
 
 func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
 	source.NeedContext(ctx)

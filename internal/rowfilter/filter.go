@@ -225,17 +225,14 @@ func (w *Filter) undecided(group int) (todo []*filterColumn) {
 }
 
 // bytes returns the compressed size of a column of a row group.
-func (w *Filter) bytes(group int, c *filterColumn) int64 {
+func (w *Filter) bytes(group int, c *filterColumn) (n int64) {
+	p := w.file.Parquet()
+	leaves := p.Below(c.field.Index[:1])
 	if c.plain {
-		return w.stored(group, []int{c.leaf.Index()})
+		leaves = []int{c.leaf.Index()}
 	}
-	return w.stored(group, w.file.Parquet().Below(c.field.Index[:1]))
-}
-
-// stored returns the compressed size of leaves of a row group.
-func (w *Filter) stored(group int, leaves []int) (n int64) {
 	for _, l := range leaves {
-		n += min(w.file.Parquet().File().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize, 1<<40)
+		n += min(p.File().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize, 1<<40)
 	}
 	return n
 }
@@ -252,9 +249,6 @@ func (w *Filter) Cost(group int) (n int64) {
 	}
 	for _, k := range w.keys {
 		n += k.Bytes(group)
-	}
-	if w.sample != nil {
-		n += w.stored(group, w.file.Parquet().Below(w.sample.read))
 	}
 	return n
 }

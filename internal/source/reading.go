@@ -47,6 +47,35 @@ func (f *File) setWhere(opts *Opening) (err error) {
 	return nil
 }
 
+// Sample is a share of all keys: a file has only the rows with one of them.
+type Sample struct {
+	Columns []keys.Column
+	Options keys.Options
+	Share   float64 // above 0, at most 1
+}
+
+// Sample returns the keys whose rows the file has; nil: it has the rows of all.
+func (f *File) Sample() *Sample { return f.sample }
+
+// parseSample sets what SampleKeys and SampleBy ask for.
+func (o *Opening) parseSample() error {
+	if o.SampleKeys == 0 && o.SampleBy == "" {
+		return nil
+	}
+	columns, err := keys.ParseColumns(o.SampleBy)
+	if err == nil && !(o.SampleKeys > 0 && o.SampleKeys <= 1) {
+		err = errors.New("want a share above 0, at most 1")
+	}
+	if err != nil {
+		return fmt.Errorf("a sample of %v of the keys: %w", o.SampleKeys, err)
+	}
+	o.sample = &Sample{columns, keys.Options{Rule: o.SampleRule, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}, o.SampleKeys}
+	for range columns { // so that numbers are in the sample by their values
+		o.sample.Options.Classes = append(o.sample.Options.Classes, keys.AnyNumber)
+	}
+	return nil
+}
+
 // boundTo is a condition on the columns of a schema.
 type boundTo struct {
 	schema *arrow.Schema
