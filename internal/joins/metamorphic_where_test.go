@@ -89,6 +89,9 @@ func (d columnar) drawTest(r *rand.Rand, number string) condition {
 		l = d.leaves[slices.IndexFunc(d.leaves, func(l leaf) bool { return l.path[0] == number })]
 	}
 	cell := func(d columnar, i int) string {
+		if plainType(l.dt).ID() == arrow.NULL {
+			return null
+		}
 		for depth := 1; depth < len(l.path); depth++ {
 			if d.void[strings.Join(l.path[:depth], "\x00")][i] {
 				return null

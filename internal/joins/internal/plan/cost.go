@@ -325,6 +325,8 @@ func (m *Model) exact() Cost {
 	switch {
 	case m.IDColumns:
 		c.Why = fmt.Sprintf("the answer of type %s has columns of the IDs", m.Type)
+	case m.Once == "the IDs": // a second reading counts those that have rows, if keys repeat
+		c.Why = m.Once + " can be read only once"
 	case !m.Sizes.Exact:
 		c.Why = "the filter does not come out exact"
 	case m.Spread > math.Max(1<<23, table.MarksPerMember*m.IDKeys):
