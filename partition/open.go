@@ -82,7 +82,7 @@ type OpenOptions struct {
 	// AND country IN ('DE', 'FR')", see
 	// https://github.com/bloomjoin/bloomjoin/blob/main/docs/where.md. The files have only
 	// the rows for which it is true: no reader sees others. [File.Rows] still counts all
-	// rows that are stored. Columns of text are strings, unless Types gives them a type.
+	// rows that are stored. Columns of text are strings, but for Types.
 	Where string
 	// Base is the directory that outputs mirror: a file's Rel is its path below it.
 	// Empty: Rel begins with the first name=value directory of the path or, if

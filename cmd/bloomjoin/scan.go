@@ -42,7 +42,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan --filter FILTER [--key COL[,COL]] [flags] -o OUT LOGS...",
 		Short: "Copy the rows of a log that a filter lets through",
-		Long:  `Copy the rows of a log that a filter lets through. No row whose key is in the ID set is missing; a Bloom filter lets a few others through, too. For exact answers use bloomjoin join.`,
+		Long:  `Copy the rows of a log that a filter, or --where alone, lets through. No row whose key is in the ID set is missing; a Bloom filter lets a few others through, too. For exact answers use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url --head 10 logs/`,
@@ -121,8 +121,8 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 			out = append(out, matchFlag{cols, file, i == 1})
 		}
 	}
-	if len(out) == 0 {
-		return nil, flags.Required("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+	if len(out) == 0 && !o.where.Given() {
+		return nil, flags.Required("--filter FILE or --where CONDITION is required: name the filter to apply, which bloomjoin build makes, or say which rows to keep")
 	}
 	return out, o.keys.Check(all)
 }
@@ -195,8 +195,8 @@ func (r scanReport) Read() int64 { return r.BytesRead }
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("scan")
 	defer faults.Join(&err, r.close)
-	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
-		return flags.Required("--filter FILE is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
+	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && !o.where.Given() && len(args) > 1 {
+		return flags.Required("--filter FILE or --where CONDITION is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
 	}
 	matches, err := o.matches()
 	if err != nil {
@@ -296,7 +296,9 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		}
 		r.keep.Match = append(r.keep.Match, dataset.Match{Filter: (*codec.Filter)(f), Key: m.columns, NoMatch: m.none})
 	}
-	r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
+	if len(r.filters) > 0 {
+		r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
+	}
 	o.keys.Match(r.keep.Match)
 	return nil
 }
@@ -363,7 +365,11 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if c.Verbose {
 		c.sayPaths(r.Path)
 	}
+	what := words.Number(r.RowsOut, "is a candidate", "are candidates")
+	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 {
+		what = words.Number(r.RowsOut, "satisfies", "satisfy") + " the condition"
+	}
 	c.Say("%s of %s %s (%s)%s: %s read, %s written, in %.2f s",
-		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
+		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), what, words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.SayWarnings(r.Warnings)
 }
