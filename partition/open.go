@@ -82,7 +82,7 @@ type OpenOptions struct {
 	// AND country IN ('DE', 'FR')", see
 	// https://github.com/bloomjoin/bloomjoin/blob/main/docs/where.md. The files have only
 	// the rows for which it is true: no reader sees others. [File.Rows] still counts all
-	// rows that are stored. Columns of text are strings, unless Types gives them a type.
+	// rows that are stored. Columns of text are strings, but for Types.
 	Where string
 	// SampleKeys, if not 0, is a share of all keys: the files have only the rows with one of
 	// these. SampleBy names the key columns, each perhaps with a cast, as in "user_id::int64". A

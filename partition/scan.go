@@ -14,11 +14,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
-// ScanOptions are the options of a [Scanner]. Only Match is required.
-// Each row that passes is kept once.
+// ScanOptions are the options of a [Scanner]. Each row that passes is kept once.
 type ScanOptions struct {
 	// Match holds the filters. A row is kept if it passes all of them or, with Any,
-	// one of them. Filters with NoMatch always apply.
+	// one of them. Filters with NoMatch always apply. Without any, files need a condition.
 	Match []dataset.Match
 	Any   bool
 	// Normalize names the rule that normalizes the log's strings before they are

@@ -19,6 +19,7 @@ func usageErrors() []errorGroup {
 			usage("No output of a build", build+"ids.csv"),
 			usage("A filter on standard output", build+"-o - ids.csv"),
 			usage("No filter", "bloomjoin scan -o out.parquet logs"),
+			{about: "A rule without a filter", cmd: "bloomjoin scan --where 'user_id = 1' --normalize lower -o out.parquet logs", exit: session.ExitFailed},
 			usage("No IDs", "bloomjoin join --on user_id -o out.parquet logs"),
 			usage("No pair of columns", "bloomjoin join --ids ids.csv -o out.parquet logs"),
 			usage("No filter to ask", "bloomjoin probe --key user_id < ids.ndjson"),

@@ -290,7 +290,7 @@ func TestBadValues(t *testing.T) {
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
 		"time": {"a,", "a,b", ""}, "time-unit": {"h", ""}, "window": {"x", "-1h", "0s"}, "slots": {"0", "65", "x"}, "rate": {"0", "-1", "x"}, "late": {"maybe", ""}, "keep": {"newest", ""}, "max-jump": {"x", "-1s"},
 		"checkpoint": {"0s", "x", "1m"}, "state": {""}, // also right ones, since there is no time and no state
-		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
+		"where": {"", "a =", "a = b", "1"}, "ids-where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
 	free := []string{"against", "filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update", "add", "remove", "from", "value", "inner"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {

@@ -504,6 +504,8 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)
 	case source.ResultExact:
 		i.say("result", "exact answer of a join")
+	case source.ResultFiltered:
+		i.say("result", "rows of a log that satisfy a condition")
 	}
 	for n, c := range f.Schema().Fields() {
 		of := look.KeysOf(f, n)

@@ -127,6 +127,9 @@ type sought struct {
 // soughtByScan returns the keys of a scan: those of its first filter, whose rows without a
 // key are counted, if a row must pass it.
 func soughtByScan(o *keyscan.Options) sought {
+	if len(o.Match) == 0 {
+		return sought{why: "there is no filter"}
+	}
 	m := o.Match[0]
 	f := (*filters.Filter)(m.Filter)
 	switch {

@@ -43,7 +43,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan --filter FILTER [--key COL[,COL]] [flags] -o OUT LOGS...",
 		Short: "Copy the rows of a log that a filter lets through",
-		Long:  `Copy the rows of a log that a filter lets through. No row whose key is in the ID set is missing; a Bloom filter lets a few others through, too. For exact answers use bloomjoin join.`,
+		Long:  `Copy the rows of a log that a filter, or --where alone, lets through. No row whose key is in the ID set is missing; a Bloom filter lets a few others through, too. For exact answers use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url --head 10 logs/`,
@@ -93,20 +93,23 @@ type matchFlag struct {
 	none          bool // --no-match: drop the members
 }
 
+// conditional reports whether no filter is named.
+func (o *scanFlags) conditional() bool { return o.filter == "" && len(o.match)+len(o.noMatch) == 0 }
+
 // matches returns the filters that the flags name.
 func (o *scanFlags) matches() ([]matchFlag, error) {
 	var out []matchFlag
 	var all []keys.Column
-	if o.filter != "" {
-		if o.key != "" {
-			columns, err := keys.ParseColumns(o.key)
-			if err != nil {
-				return nil, flags.Usagef("--key: %w", err)
-			}
-			all = append(all, columns...)
+	if o.key != "" {
+		columns, err := keys.ParseColumns(o.key)
+		if err != nil {
+			return nil, flags.Usagef("--key: %w", err)
 		}
+		all = append(all, columns...)
+	}
+	if o.filter != "" {
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
-	} else if o.key != "" {
+	} else if o.key != "" && o.part.Share == 0 {
 		return nil, flags.Usagef("--key %s: it names the columns for --filter, which is not given (with --match and --no-match, write COL=FILTER)", o.key)
 	}
 	for i, list := range [][]string{o.match, o.noMatch} {
@@ -124,8 +127,11 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 			out = append(out, matchFlag{cols, file, i == 1})
 		}
 	}
-	if len(out) == 0 {
-		return nil, flags.Required("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+	if len(out) == 0 && o.key == "" && o.part.Share > 0 {
+		return nil, flags.Required("--key COLUMNS is required: name the columns of the keys that --sample-keys is about")
+	}
+	if o.conditional() && !o.where.Given() && o.part.Share == 0 {
+		return nil, flags.Required("--filter FILE or --where CONDITION is required: name the filter to apply, which bloomjoin build makes, or say which rows to keep")
 	}
 	return out, o.keys.Check(all)
 }
@@ -199,8 +205,8 @@ func (r scanReport) Read() int64 { return r.BytesRead }
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("scan")
 	defer faults.Join(&err, r.close)
-	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
-		return flags.Required("--filter FILE is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
+	if o.conditional() && !o.where.Given() && o.part.Share == 0 && len(args) > 1 {
+		return flags.Required("--filter FILE or --where CONDITION is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
 	}
 	matches, err := o.matches()
 	if err != nil {
@@ -214,7 +220,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := r.scanFilters(ctx, o, matches); err != nil {
 		return err
 	}
-	o.part.Sample(&open, keysOf(r.keep.Match[0]), &o.keys)
+	o.part.Sample(&open, o.sampled(r.keep.Match), &o.keys)
 	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
@@ -305,13 +311,20 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		}
 		r.keep.Match = append(r.keep.Match, dataset.Match{Filter: (*codec.Filter)(f), Key: m.columns, NoMatch: m.none})
 	}
-	r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
+	if len(r.filters) > 0 {
+		r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
+	}
 	o.keys.Match(r.keep.Match)
 	return nil
 }
 
-// keysOf returns the key columns that a match is applied to.
-func keysOf(m dataset.Match) string { return cmp.Or(m.Key, strings.Join(m.Filter.KeyNames(), ",")) }
+// sampled returns the key columns of --sample-keys.
+func (o *scanFlags) sampled(matches []dataset.Match) string {
+	if o.key != "" || len(matches) == 0 {
+		return o.key
+	}
+	return cmp.Or(matches[0].Key, strings.Join(matches[0].Filter.KeyNames(), ","))
+}
 
 // write scans into the output, or only counts. It closes the filters after the last
 // row, before the output becomes visible: one may have changed while it was used.
@@ -379,8 +392,12 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 	if c.Verbose {
 		c.sayPaths(r.Path)
 	}
+	what := words.Number(r.RowsOut, "is a candidate", "are candidates")
+	if o.conditional() {
+		what = words.Number(r.RowsOut, "is kept", "are kept")
+	}
 	c.Say("%s of %s %s (%s)%s: %s read, %s written, in %.2f s",
-		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), words.Number(r.RowsOut, "is a candidate", "are candidates"), words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
+		words.Count(r.RowsOut), words.Things(r.RowsIn, "row"), what, words.Percent(r.RowsOut, r.RowsIn), into(o.out), words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.sayLimit(r)
 	c.SayWarnings(r.Warnings)
 }

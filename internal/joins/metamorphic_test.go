@@ -679,7 +679,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 		}
 	default:
 		batches := (w.typ == join.Right || w.typ == join.Full) && w.out != "out.parquet" && w.out != "dir/" // of IDs without a row, as they are held
-		if batches || w.limit > 0 || in.blocks(w, join.Report{Strategy: join.Shuffle}) { // the portions differ from one way to another
+		if batches || w.limit > 0 || in.blocks(w, join.Report{Strategy: join.Shuffle}) {                    // the portions differ from one way to another
 			files = nil
 		}
 		err = got.file(t, ctx, j, w, files, in.c)

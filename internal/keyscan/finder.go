@@ -94,6 +94,9 @@ func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check,
 			return last, err
 		}
 	}
+	if err := s.decided(f); err != nil {
+		return nil, err
+	}
 	k := &Finder{scanner: s, File: f}
 	if f.Partial() {
 		k.where = rowfilter.New(f, buf)
@@ -295,7 +298,7 @@ func (k *Finder) within(ctx context.Context, r tasks.Range) (rows.Set, error) {
 		return rows.Set{}, nil
 	}
 	opts := &k.scanner.Options
-	if len(k.Matches) > 1 || k.scanner.Match[0].NoMatch || opts.CountNulls || opts.KeepLog {
+	if len(k.Matches) != 1 || k.scanner.Match[0].NoMatch || opts.CountNulls || opts.KeepLog {
 		return nil, nil
 	}
 	if err := k.where.Look(ctx, r.Group); err != nil || len(k.where.Possible) == 0 { // then the key's index is not needed
@@ -308,7 +311,7 @@ func (k *Finder) within(ctx context.Context, r tasks.Range) (rows.Set, error) {
 // columns, because they are smaller. A Check must not see keys of rows that fail the
 // condition, unless it settles those that are not deleted; NULLs and misfits of such rows do not count.
 func (k *Finder) keyFirst(ctx context.Context, group int, within rows.Set) (bool, error) {
-	if k.scanner.Options.CountNulls || within != nil && len(within) == 0 {
+	if len(k.Matches) == 0 || k.scanner.Options.CountNulls || within != nil && len(within) == 0 {
 		return false, nil
 	}
 	if err := k.where.Look(ctx, group); err != nil {
@@ -340,6 +343,9 @@ func (k *Finder) passing(ctx context.Context, r tasks.Range, some, dst []uint32)
 		return append(dst, rows...), err
 	}
 	k.pruned = k.unread()
+	if len(k.Matches) == 0 && some != nil {
+		return append(dst, some...), nil
+	}
 	k.counts.Begin(int(r.Hi - r.Lo))
 	for i, m := range k.Matches {
 		rows, nulls, err := m.hits(ctx, r, some)

@@ -35,6 +35,9 @@ func (k *RecordFinder) enter(f *source.File) error {
 	if k.file == f {
 		return nil
 	}
+	if err := k.scanner.decided(f); err != nil {
+		return err
+	}
 	k.file, k.matches = f, k.matches[:0]
 	for i, m := range k.scanner.Match {
 		columns, o, err := m.Encoding()

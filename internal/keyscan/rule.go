@@ -18,7 +18,10 @@ func (o *Options) checkRules() error {
 	if err != nil {
 		return err
 	}
-	used := o.Rows != nil
+	if len(o.Match) == 0 && got != 0 {
+		return faults.Of(cause.Normalized, faults.Unsupported(fault.At{}, "{Normalize %s} without a filter", got)).WithHint("leave it out: there is no key")
+	}
+	used := len(o.Match) == 0
 	for _, m := range o.predicates() {
 		want, err := keys.RuleOf(m.Members().Normal())
 		if err != nil {

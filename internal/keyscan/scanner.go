@@ -126,9 +126,6 @@ type Scanner struct {
 // be compared with a filter's. It reads nothing; files that are not given are checked when they are
 // scanned.
 func New(opts Options, files ...*source.File) (*Scanner, error) {
-	if len(opts.Match) == 0 && opts.Rows == nil {
-		return nil, fmt.Errorf("a scan needs a filter")
-	}
 	if err := cmp.Or(options.AtLeastZero("Threads", opts.Threads, "GOMAXPROCS"), options.AtLeastZero("Limit", opts.Limit, "no limit")); err != nil {
 		return nil, err
 	}
@@ -155,6 +152,7 @@ func New(opts Options, files ...*source.File) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
+	opts.Any = opts.Any && len(match) > 0
 	s := &Scanner{Options: opts, Match: match, Stats: new(Stats)}
 	if err := source.CheckFiles("NewScanner", files); err != nil {
 		return nil, err
@@ -181,7 +179,7 @@ func (o *Options) predicates() (all []Predicate) {
 // Begin begins the one scan.
 func (s *Scanner) Begin() error {
 	switch {
-	case s == nil || len(s.Match) == 0 && s.Options.Rows == nil:
+	case s == nil || s.Stats == nil:
 		return errors.New("a Scanner that NewScanner has not made")
 	case s.used.Swap(true):
 		return errors.New("the Scanner has run already: it runs one scan (make another with NewScanner)")
@@ -189,8 +187,12 @@ func (s *Scanner) Begin() error {
 	return nil
 }
 
-// Result returns ResultExact if every filter is exact, else ResultCandidates.
+// Result returns ResultExact if every filter is exact, else ResultCandidates; ResultFiltered if the
+// condition alone decides.
 func (s *Scanner) Result() string {
+	if s.conditional() {
+		return source.ResultFiltered
+	}
 	for _, m := range s.Match {
 		if !m.exact() {
 			return source.ResultCandidates
@@ -199,9 +201,23 @@ func (s *Scanner) Result() string {
 	return source.ResultExact
 }
 
+// conditional reports whether rows pass that satisfy the condition of their file, which must have one.
+func (s *Scanner) conditional() bool { return len(s.Match) == 0 && s.Options.Rows == nil }
+
+// decided returns an error if neither a filter nor the file's condition says which rows pass.
+func (s *Scanner) decided(f *source.File) error {
+	if s.conditional() && !f.Filtered() {
+		return faults.Errorf("%s: a scan without a filter needs a condition (open the file with {Where}, or give a filter)", f.Name())
+	}
+	return nil
+}
+
 // Check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
 func (s *Scanner) Check(f *source.File) error {
+	if err := s.decided(f); err != nil {
+		return err
+	}
 	if s.Options.Schema != dataset.UnionByName {
 		if _, err := s.Options.SchemaOf(f); err != nil {
 			return err

@@ -28,7 +28,8 @@ import (
 func (o *Destination) SetScan(ctx context.Context, scan *keyscan.ScanOptions, missingKey string, log []*source.File, open *source.OpenOptions) error {
 	columns := each.Slice(scan.Columns, func(name string) string { return keys.Path{name}.String() })
 	words := append([]string{"scan", fmt.Sprint(scan.Any)}, o.Layout(ctx, columns, scan, missingKey, open.Int96Nanos)...)
-	words = append(words, OfRows(scan.IgnoreCase, scan.Match[0].NullMisfits, open)...)
+	misfits := len(scan.Match) > 0 && scan.Match[0].NullMisfits
+	words = append(words, OfRows(scan.IgnoreCase, misfits, open)...)
 	o.Run = &Run{Log: log, Uses: Uses(scan, open.Where, scan.Match, log)}
 	h := sha256.New()
 	for _, m := range scan.Match {
@@ -38,7 +39,7 @@ func (o *Destination) SetScan(ctx context.Context, scan *keyscan.ScanOptions, mi
 		}
 		h.Write(d[:])
 		o.Filter, o.Run.Filters = d, append(o.Run.Filters, d)
-		if words = append(words, m.Key, fmt.Sprint(m.NoMatch)); m.IgnoreCase != scan.IgnoreCase || m.NullMisfits != scan.Match[0].NullMisfits {
+		if words = append(words, m.Key, fmt.Sprint(m.NoMatch)); m.IgnoreCase != scan.IgnoreCase || m.NullMisfits != misfits {
 			words = append(words, fmt.Sprint(m.IgnoreCase, m.NullMisfits))
 		}
 	}

@@ -72,7 +72,7 @@ type Output struct {
 type Destination struct {
 	Output
 
-	Result string   // ResultCandidates or ResultExact
+	Result string   // ResultCandidates, ResultExact or ResultFiltered
 	Filter [32]byte // digest of the filter that was used; zero: none
 	// Run is what the output is made from. If nil, outputs have no identity, and
 	// none is recognised as that of the same run.

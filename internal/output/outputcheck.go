@@ -35,8 +35,8 @@ func (o *Destination) check(ctx context.Context) error {
 		return faults.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
 			WithHint("set Output.Format to Parquet, ArrowFile, CSV, TSV or NDJSON, or leave it empty")
 	}
-	if !slices.Contains([]string{"", source.ResultCandidates, source.ResultExact}, o.Result) {
-		return fmt.Errorf("Output.Result %q: want ResultCandidates or ResultExact", o.Result)
+	if !slices.Contains([]string{"", source.ResultCandidates, source.ResultExact, source.ResultFiltered}, o.Result) {
+		return fmt.Errorf("Output.Result %q: want ResultCandidates, ResultExact or ResultFiltered", o.Result)
 	}
 	if !slices.Contains([]publish.IDsChange{"", publish.IDsRerun, publish.IDsKeep}, o.IDsChanged) {
 		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)

@@ -57,7 +57,7 @@ func TestOutputFields(t *testing.T) {
 		{"no Stdout", Destination{Output: Output{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
 		{"one ID a line", Destination{Output: Output{Name: "o", Format: dataset.Lines}}, fault.ErrUnsupported, []string{"o: unsupported: writing lines files", "set Output.Format to Parquet, ArrowFile, CSV"}},
 		{"no format", Destination{Output: Output{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
-		{"no result", Destination{Output: Output{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
+		{"no result", Destination{Output: Output{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates, ResultExact or ResultFiltered`}},
 		{"no IDsChanged", Destination{Output: Output{Name: "o"}, IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
 		{"TargetSize", Destination{Output: Output{Name: "o/", TargetSize: -1}}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
 		{"Memory", Destination{Output: Output{Name: "o", Memory: -2}}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},

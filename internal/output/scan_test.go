@@ -217,7 +217,6 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"no filter", keyscan.Options{}, nil, []string{"filter"}},
 		{"an unsealed filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(openF)}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
 		{"other rules for keys", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(old)}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
 		{"excluding by a Bloom filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs), NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},

@@ -12,7 +12,7 @@ import (
 // Metadata keys of outputs. They distinguish candidates from results, and let a run
 // recognise its own outputs.
 const (
-	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
+	MetaResult = "bloomjoin.result" // ResultCandidates, ResultExact or ResultFiltered
 	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
 	MetaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
 	MetaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
@@ -22,6 +22,7 @@ const (
 const (
 	ResultCandidates = "candidates" // the rows may include false positives
 	ResultExact      = "exact"
+	ResultFiltered   = "filtered" // all rows that satisfy a condition
 )
 
 // MarkerOf returns the digest of the run that has written a file, if it is a table.

@@ -227,7 +227,7 @@ class Column:
 
 
 def test(d, name):
-    of = FIELDS.get(name) or COLUMNS.get(name) or KEY
+    of = FIELDS.get(name) or COLUMNS.get(name) or KEY  # also v, which numbers the IDs
     spelled = BARE.get(name, name)
     no = d.choice(["", "NOT "])
     if isinstance(of, Nested):
@@ -294,11 +294,12 @@ class Question:
 
     def __init__(self, d, names):
         self.text = condition(d, names, d.choice([0, 0, 1, 2]))
-        self.kind, self.strategy = d.choice(["scan", *TYPES]), d.choice(STRATEGIES)
+        self.kind, self.strategy = d.choice(["scan", "scan alone", *TYPES]), d.choice(STRATEGIES)
+        self.ids = condition(d, ["k", "v"], d.choice([0, 1])) if self.kind in TYPES and d.chance(30) else "TRUE"
         self.out = d.choice(["out.parquet", "out.arrow", "-", "count"])
 
     def __repr__(self):
-        return f"{self.kind} by {self.strategy} into {self.out} where {self.text}"
+        return f"{self.kind} by {self.strategy} into {self.out} where {self.text}, IDs where {self.ids}"
 
 
 def by_pyarrow(data, path, int96, **options):
@@ -359,6 +360,7 @@ WITHOUT = {
 
 
 QUERIES = {
+    "scan alone": "select n from c order by n",
     "semi": "select n from c where k in (select k from ids where k is not null) order by n",
     "anti": "select n from c where not exists (select 1 from ids where ids.k = c.k) order by n",
     "inner": "select n, v from c join ids on c.k = ids.k",
@@ -378,8 +380,8 @@ def randomly(t):
 
     of_writers(t, "pyarrow", [(by_pyarrow, PYARROW)], seen, 28, 1200)
     of_writers(t, "others", OTHERS, seen, 22, 800)
-    kinds = dict.fromkeys([k for kind in ("scan", *TYPES) for k in (kind, f"{kind}: some rows")], 0.05)
-    least = {"conditions": 2, "some rows": 0.3, "no row": 0.1, "counted": 0.2, "out.arrow": 0.1, "-": 0.1, "rows > 100": 0.25}
+    kinds = dict.fromkeys([k for kind in ("scan", "scan alone", *TYPES) for k in (kind, f"{kind}: some rows")], 0.05)
+    least = {"conditions": 2, "some rows": 0.3, "IDs": 0.2, "no row": 0.1, "counted": 0.2, "out.arrow": 0.1, "-": 0.1, "rows > 100": 0.25}
     properties.varied(t, seen, least | kinds | {write.__name__: 0.01 for write, _ in OTHERS})
 
 
@@ -408,21 +410,21 @@ def one(t, seen, case):
             if case.write is by_arrow:
                 db.register("arrow", data)
             db.execute(f"create table log as from {source}")
-            db.execute("create table ids as from given")
             for name, kind, *_ in db.execute("describe log").fetchall():
                 if kind == "TIME_NS":  # it compares with no TIME '…'
                     db.execute(f"alter table log alter {name} type time")
             for q in case.questions:
-                db.execute(f"create or replace view c as select * from log where {q.text}")
+                db.execute(f"create or replace view c as select * from log where {q.text}; create or replace view ids as select * from given where {q.ids}")
                 want = ordered(db.execute(QUERIES["semi" if q.kind == "scan" else q.kind]).fetchall())
-                args = ["scan", "--filter", flt] if q.kind == "scan" else ["join", "--ids", idp, "--on", "k", "--type", q.kind, "--strategy", q.strategy]
+                args = {"scan": ["scan", "--filter", flt], "scan alone": ["scan"]}.get(q.kind)
+                args = args or ["join", "--ids", idp, "--ids-where", q.ids, "--on", "k", "--type", q.kind, "--strategy", q.strategy]
                 got, how = answer(t, [*args, "--where", q.text], q, path)
-                assert got in (want, len(want)), f"{how} --where {q.text!r}: want {len(want)} rows, got {got if isinstance(got, (int, str)) else len(got)}"
+                assert got in (want, len(want)), f"{how} --where {q.text!r}, IDs where {q.ids!r}: want {len(want)} rows, got {got if isinstance(got, (int, str)) else len(got)}"
                 some = db.execute("select count(*) from c").fetchall()[0][0]
                 seen["conditions"] += 1
                 held = {
                     q.kind: True, f"{q.kind}: some rows": want and 0 < some < data.num_rows, "some rows": want and 0 < some < data.num_rows,
-                    "no row": not some, q.out if q.out in ("out.arrow", "-") else "": True, "counted": q.out == "count",
+                    "IDs": q.ids != "TRUE", "no row": not some, q.out if q.out in ("out.arrow", "-") else "": True, "counted": q.out == "count",
                 }  # fmt: skip
                 seen.update(what for what, holds in held.items() if what and holds)
     finally:
@@ -443,7 +445,7 @@ def answer(t, command, q, path):
     got = pa.ipc.open_stream(io.BytesIO(r.out)).read_all() if out == "-" else tables.read(out)
     if out != "-":
         out.unlink()
-    columns = [got[name].to_pylist() for name in (["n"] if q.kind in ("scan", "semi", "anti") else ["n", "v"])]
+    columns = [got[name].to_pylist() for name in (["n"] if q.kind in ("scan", "scan alone", "semi", "anti") else ["n", "v"])]
     return ordered(zip(*columns, strict=True)), how
 
 

@@ -103,7 +103,7 @@ Out = Annotated[
     Path,
     "a file, or with a slash at the end a directory with a file for each input; also a URL",
 ]
-Applied = Annotated[Filter | Path | None, "the filter, or its file"]
+Applied = Annotated[Filter | Path | None, "the filter, or its file; None: where= decides"]
 
 _Filters = Mapping[str, Filter | Path] | None
 _Switch = Literal["auto", "on", "off"] | None

@@ -50,10 +50,13 @@ func (o *Where) Set(s string) error {
 // Type implements pflag.Value.
 func (o *Where) Type() string { return "string" }
 
+// Given reports whether there is a condition.
+func (o *Where) Given() bool { return len(o.given) > 0 }
+
 // Fill checks the conditions, before any input is opened, and copies them to the
 // options.
 func (o *Where) Fill(open *source.Opening, keys *Keys) (err error) {
-	if open.IgnoreCase = keys.IgnoreCase; len(o.given) == 0 {
+	if open.IgnoreCase = keys.IgnoreCase; !o.Given() {
 		return nil
 	}
 	open.Where = o.String()
@@ -68,7 +71,7 @@ func (o *Where) Fill(open *source.Opening, keys *Keys) (err error) {
 
 // Figure returns a figure of the report that only runs with a condition have.
 func (o *Where) Figure(n int64) *int64 {
-	if len(o.given) == 0 {
+	if !o.Given() {
 		return nil
 	}
 	return &n
