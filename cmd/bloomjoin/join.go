@@ -216,11 +216,7 @@ func (o *joinFlags) checkLayout(opts *joins.Options, out *output.Destination) er
 	if err := o.chooseColumns(opts); err != nil {
 		return err
 	}
-	rowsOfLog := opts.Type == joins.Semi || opts.Type == joins.Anti
-	switch {
-	case !rowsOfLog && opts.Schema == dataset.UnionByName:
-		return flags.Usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
-	case o.layout.MissingKey == "skip-file" && slices.Contains([]joins.Type{joins.Anti, joins.Left, joins.Full}, opts.Type):
+	if o.layout.MissingKey == "skip-file" && slices.Contains([]joins.Type{joins.Anti, joins.Left, joins.Full}, opts.Type) {
 		return flags.Usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil

@@ -137,10 +137,6 @@ func (o Options) filled() (Options, error) {
 		return o, faults.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without {Shard}, or use inner or left")
 	}
-	if o.Type.columnsOfIDs() && o.Schema == dataset.UnionByName {
-		return o, faults.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
-			WithHint("only semi and anti joins have it; or do it before, with a scan")
-	}
 	if err := o.CheckColumns(); err != nil {
 		return o, fmt.Errorf("columns of the answer: %w", err)
 	}

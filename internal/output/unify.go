@@ -11,9 +11,11 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -65,17 +67,68 @@ type unified struct {
 func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []*source.File) (*unified, error) {
 	switch o.schemaMode(ctx, opts, logs) {
 	case dataset.UnionByName:
-		schema, err := o.union(opts, logs)
-		if err != nil {
-			return nil, err
+		if !o.pagesFit() {
+			return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
+				WithHint("write Parquet, or one output for each schema")
 		}
-		stored := logs[0].StoredSchema()
-		differs := func(f *source.File) bool { return f.StoredSchema() != stored }
-		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
+		return unite(opts, logs)
 	case dataset.Strict:
 		return nil, o.alike(opts, logs)
 	}
 	return nil, nil
+}
+
+// unite returns the union of the files' schemas, or the given schema.
+func unite(opts *keyscan.Options, logs []*source.File) (*unified, error) {
+	schema, err := union(opts, logs)
+	if err != nil {
+		return nil, err
+	}
+	stored := logs[0].StoredSchema()
+	differs := func(f *source.File) bool { return f.StoredSchema() != stored }
+	return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
+}
+
+// United returns a view of each file of the log: a file without rows that has the columns of
+// their union, or of the given schema, and the metadata of the file. Views that are equal are one.
+func United(opts keyscan.Options, logs []*source.File) ([]*source.File, error) {
+	u, err := unite(&opts, logs)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]*source.File, len(logs))
+	for i, f := range logs {
+		switch {
+		case i > 0 && f.SharesSchema(logs[i-1]):
+			views[i] = views[i-1]
+		case i > 0:
+			views[i], err = u.view(f, views[i-1])
+		default:
+			views[i], err = u.view(f, nil)
+		}
+		if err != nil {
+			return nil, f.Failed(err)
+		}
+	}
+	return views, nil
+}
+
+// view returns the view of a file: like, if it is not nil and equal.
+func (u *unified) view(f, like *source.File) (*source.File, error) {
+	p, columns := f.Parquet().File(), map[string]bool(nil)
+	if !u.describedBy(p) {
+		columns = pagecopy.TopLevel(u.schema)
+	}
+	m := meta.Footer{Schema: u.schema, RowGroups: []meta.RowGroup{}, KeyValueMetadata: pagecopy.KeptMetadata(p.Metadata.KeyValueMetadata, columns)}
+	if like != nil && slices.Equal(m.KeyValueMetadata, like.Parquet().File().Metadata.KeyValueMetadata) {
+		return like, nil
+	}
+	b, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	t, err := arrowparquet.OpenFooter(b, f.Name())
+	return source.NewTable(f.Name(), dataset.Parquet, t), err
 }
 
 // projection returns the schema with the leaves of f that become its leaves, -1
@@ -99,11 +152,7 @@ func (u *unified) describedBy(f *parquet.File) bool {
 	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
-func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
-	if !o.pagesFit() {
-		return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
-			WithHint("write Parquet, or one output for each schema")
-	}
+func union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	var files []*parquet.File
 	for _, f := range logs {
 		if f.Parquet() == nil {

@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -39,16 +41,24 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
-	if a.IDs, err = a.newIDColumns(p, ids, logs[0]); err != nil {
+	log := logs[0].Schema()
+	if a.united() {
+		log = a.allColumns(logs)
+	}
+	if a.IDs, err = a.newIDColumns(p, ids, logs[0].Name(), log); err != nil {
 		return nil, err
 	}
-	var last *source.File
-	for _, f := range logs {
-		if last != nil && f.SharesSchema(last) {
-			a.Layouts[f] = a.Layouts[last]
+	views, err := a.views(log, logs)
+	if err != nil {
+		return nil, err
+	}
+	var last *Layout
+	for i, f := range logs {
+		if last != nil && views[i].SharesSchema(last.Log) {
+			a.Layouts[f] = last
 			continue
 		}
-		l, err := a.newLayout(f)
+		l, err := a.newLayout(views[i])
 		if err != nil {
 			return nil, f.Failed(err)
 		}
@@ -58,9 +68,57 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 				return nil, err
 			}
 		}
-		a.Layouts[f], last = l, f
+		a.Layouts[f], last = l, l
 	}
 	return a, nil
+}
+
+// united reports whether the columns of the log in pairs are those of a union of its files.
+func (a *Answer) united() bool { return !a.RowsOfLog() && a.opts.Schema == dataset.UnionByName }
+
+// allColumns returns the columns that some log file has, with the type in the first one. They
+// only serve to find names.
+func (a *Answer) allColumns(logs []*source.File) *arrow.Schema {
+	fields, known := []arrow.Field{}, map[string]int{} // number of the file, from 1, that had it first
+	for i, f := range logs {
+		for _, field := range f.Schema().Fields() {
+			name := field.Name
+			if a.opts.IgnoreCase {
+				name = strings.ToLower(name)
+			}
+			if known[name] == 0 {
+				known[name] = i + 1
+			}
+			if known[name] == i+1 { // one that a file has twice is ambiguous
+				fields = append(fields, field)
+			}
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// views returns the log files as pairs see them: with the columns of the union, if there is one.
+// log has all columns.
+func (a *Answer) views(log *arrow.Schema, logs []*source.File) ([]*source.File, error) {
+	if !a.united() {
+		return logs, nil
+	}
+	columns, err := a.chooser(a.IDs, log).choose(a.wanted)
+	if err != nil {
+		return nil, fmt.Errorf("columns of the answer: %w", err)
+	}
+	var names []string
+	for _, c := range columns {
+		if !c.ofIDs && a.wanted != nil {
+			names = append(names, log.Field(c.at).Name)
+		}
+	}
+	if names == nil && a.wanted != nil {
+		return logs, nil // columns of the IDs alone
+	}
+	opts := a.scanOptions(names)
+	opts.Mirrored = a.mirrored != nil
+	return output.United(opts, logs)
 }
 
 // RowsOfLog reports whether the answer is unchanged rows of the log. Then the scan
@@ -85,6 +143,7 @@ func (a *Answer) OfPages(ids []*source.File) (_ *Answer, err error) {
 
 // Layout says how rows of one log file become rows of the answer.
 type Layout struct {
+	Log     *source.File // the file, or a view of it with the columns of a union
 	Schema  *arrow.Schema
 	Columns []tables.PairColumn
 }
@@ -92,7 +151,7 @@ type Layout struct {
 // newLayout lays out the answer for a log file.
 func (a *Answer) newLayout(f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
-	l := &Layout{}
+	l := &Layout{Log: f}
 	if a.RowsOfLog() && a.opts.Schema == dataset.UnionByName { // the columns are those of several files
 		l.Schema = log
 		return l, nil
@@ -190,18 +249,20 @@ func (a *Answer) LogNames(f *source.File) []string {
 	}
 	for _, c := range a.Layouts[f].Columns {
 		if c.Log >= 0 {
-			names = append(names, f.Schema().Field(c.Log).Name)
+			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
 // ScanOptions returns the options of a scan that keeps the log's columns of the answer.
-func (a *Answer) ScanOptions(f *source.File) keyscan.Options {
+func (a *Answer) ScanOptions(f *source.File) keyscan.Options { return a.scanOptions(a.LogNames(f)) }
+
+func (a *Answer) scanOptions(columns []string) keyscan.Options {
 	o := a.opts
 	return keyscan.Options{
 		ScanOptions: keyscan.ScanOptions{
-			Columns:    a.LogNames(f),
+			Columns:    columns,
 			IgnoreCase: o.IgnoreCase,
 			Schema:     o.Schema,
 			Pinned:     o.Pinned,
