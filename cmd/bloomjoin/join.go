@@ -248,14 +248,12 @@ func (o *joinFlags) chooseColumns(opts *joins.Options) error {
 	if o.count {
 		opts.Columns = []string{}
 	}
-	if o.layout.Columns != "" {
-		paths, err := keys.ParsePaths(o.layout.Columns)
-		if err != nil {
-			return flags.Usagef("--columns: %w", err)
-		}
-		for _, p := range paths {
-			opts.Columns = append(opts.Columns, p.String())
-		}
+	texts, err := o.layout.Columns.Texts(false)
+	if err != nil {
+		return err
+	}
+	if texts != nil {
+		opts.Columns = texts
 	}
 	if err := opts.CheckColumns(); err != nil {
 		return flags.Usagef("--columns: %w", err)

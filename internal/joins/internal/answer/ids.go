@@ -72,8 +72,9 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logName string, lo
 	if c.Rows = !a.Counts && (a.typ.KeepsIDs || len(held) > 0); !c.Rows {
 		return c, nil
 	}
-	c.hold(held, ids, a.wanted == nil)
-	if a.wanted == nil {
+	all := a.wanted == nil || slices.ContainsFunc(a.wanted, func(w wanted) bool { return w.star && w.side != logSide })
+	c.hold(held, ids, all)
+	if all {
 		if err := c.lacksNone(ids); err != nil {
 			return nil, err
 		}
