@@ -115,8 +115,7 @@ type Options struct {
 	// column of that name, repeatedly until the name is unique. Empty: "_ids". Semi
 	// and anti joins take none.
 	Suffix string
-	// Schema and Pinned are those of [partition.ScanOptions], for semi and anti
-	// joins.
+	// Schema and Pinned are those of [partition.ScanOptions].
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema
 	Limit   int64 // maximum number of rows, as [partition.ScanOptions].Limit; not for right and full joins, and shards

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -56,11 +57,11 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.SchemaFrom)
 }
 
-// bareNames returns log columns without the prefix "log." that they may have.
+// bareNames returns chosen log columns without the prefix "log." that they may have.
 func bareNames(columns []string) (names []string) {
-	for _, c := range columns {
-		paths, _ := keys.ParsePaths(c) // checked before
-		names = append(names, paths[0].Name())
+	choices, _ := keys.ParseChoices(columns) // checked before
+	for _, c := range choices {
+		names = append(names, strings.TrimPrefix(c.String(), "log."))
 	}
 	return names
 }

@@ -82,7 +82,6 @@ func usageErrors() []errorGroup {
 			usage("An unknown schema mode", scan+"--schema loose -o out.parquet logs"),
 			usage("Two schemas", scan+"--schema strict --schema-from old.parquet -o out.parquet logs"),
 			usage("A union in an Arrow stream", scan+"--schema union -o - logs"),
-			usage("A union with columns of the IDs", join+"--schema union --type inner -o out.parquet logs"),
 			usage("An unknown compression", scan+"--compression lzo -o out.parquet logs"),
 			usage("A level that the compression does not have", scan+"--compression zstd:23 -o out.parquet logs"),
 			usage("A level of a compression without levels", scan+"--compression snappy:1 -o out.parquet logs"),

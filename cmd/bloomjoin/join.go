@@ -226,11 +226,7 @@ func (o *joinFlags) checkLayout(opts *joins.Options, out *output.Destination) er
 	if err := o.chooseColumns(opts); err != nil {
 		return err
 	}
-	rowsOfLog := opts.Type == joins.Semi || opts.Type == joins.Anti
-	switch {
-	case !rowsOfLog && opts.Schema == dataset.UnionByName:
-		return flags.Usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
-	case o.layout.MissingKey == "skip-file" && slices.Contains([]joins.Type{joins.Anti, joins.Left, joins.Full}, opts.Type):
+	if o.layout.MissingKey == "skip-file" && slices.Contains([]joins.Type{joins.Anti, joins.Left, joins.Full}, opts.Type) {
 		return flags.Usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil
@@ -262,14 +258,12 @@ func (o *joinFlags) chooseColumns(opts *joins.Options) error {
 	if o.count {
 		opts.Columns = []string{}
 	}
-	if o.layout.Columns != "" {
-		paths, err := keys.ParsePaths(o.layout.Columns)
-		if err != nil {
-			return flags.Usagef("--columns: %w", err)
-		}
-		for _, p := range paths {
-			opts.Columns = append(opts.Columns, p.String())
-		}
+	texts, err := o.layout.Columns.Texts(false)
+	if err != nil {
+		return err
+	}
+	if texts != nil {
+		opts.Columns = texts
 	}
 	if err := opts.CheckColumns(); err != nil {
 		return flags.Usagef("--columns: %w", err)

@@ -49,7 +49,7 @@ func (c *cli) planCmd() *cobra.Command {
 	flags.Group(f, flags.GroupKeys)
 
 	o.addJoin(f)
-	f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
+	f.Var(&o.layout.Columns, "columns", columnsHelp)
 	o.layout.AddInt96(f)
 	flags.Group(f, flags.GroupJoin)
 

@@ -86,6 +86,15 @@ func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p
 	return newParquet(f, opts)
 }
 
+// OpenFooter returns a file without rows that has the given footer.
+func OpenFooter(footer []byte, name string) (*Parquet, error) {
+	f, err := parquet.OpenFooter(footer, name)
+	if err != nil {
+		return nil, err
+	}
+	return newParquet(f, ParquetOptions{Mem: memory.NewGoAllocator()})
+}
+
 // newParquet plans the conversion of f's columns to arrays.
 func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 	p = &Parquet{f: f, mem: opts.Mem, batch: opts.Room.Part(batchShare, batchBytes)}

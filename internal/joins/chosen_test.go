@@ -92,6 +92,44 @@ func TestChosenColumns(t *testing.T) {
 	}
 }
 
+// TestStars: all columns of a side, but those of EXCEPT and those that are named.
+func TestStars(t *testing.T) {
+	ids, logs := twoSides(t) // of log.x, k, log, x and of k, x, name
+	for _, c := range []struct {
+		typ     join.Type
+		columns []string
+		names   string // or an error
+	}{
+		{join.Inner, []string{"*"}, "x k log log.x x_ids name"},
+		{join.Right, []string{"ids.*", "k"}, "x name k"},
+		{join.Full, []string{"name", "ids.*", "log.* except x,log"}, "name x k log.x"},
+		{join.Left, []string{"log.* EXCEPT k", "name"}, "x log log.x name"},
+		{join.Inner, []string{`* except log.x,"log.x",ids.name`}, "k log x"},
+		{join.Inner, []string{"log.*", "ids.*", "log.x"}, "k log log.x x_ids name x"},
+		{join.Semi, []string{"log.* except log.x,k"}, "log log.x"},
+		{join.Anti, []string{"k", "*"}, "k x log log.x"},
+		{join.Inner, []string{"*", "log.*"}, "log.* has columns that were chosen before"},
+		{join.Inner, []string{"* except x"}, "both the log and the IDs have a column x"},
+		{join.Inner, []string{"* except nobody"}, `no column "nobody"`},
+		{join.Semi, []string{"ids.*"}, "type semi has no columns of the IDs"},
+		{join.Semi, []string{"* but k"}, "want a comma, or EXCEPT and names"},
+		{join.Semi, []string{"* except"}, "want a comma, or EXCEPT and names"},
+		{join.Semi, []string{`"*"`}, `no column "*"`},
+	} {
+		for how, do := range map[string]func(ids, logs []*partition.File, opts join.Options) (answer, error){
+			"run": func(ids, logs []*partition.File, opts join.Options) (answer, error) { return run(t, ids, logs, opts) },
+			"written": func(ids, logs []*partition.File, opts join.Options) (answer, error) {
+				return onDisk(t, ids, logs, opts)
+			},
+		} {
+			got, err := do(ids, logs, join.Options{On: "k", Type: c.typ, Columns: c.columns})
+			if err != nil && !strings.Contains(err.Error(), c.names) || err == nil && got.names != c.names {
+				t.Errorf("%s, %s, %q: %s, %v; want %s", how, c.typ, c.columns, got.names, err, c.names)
+			}
+		}
+	}
+}
+
 // TestColumnsOfOtherNames: by default, an ID column whose name the log has gets the
 // suffix, repeated until the name is unique. A name that clashes only with a column
 // that is not chosen stays.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -87,6 +88,46 @@ func TestUnionOfTheLog(t *testing.T) {
 	}
 }
 
+// TestPairsOfAUnion: rows by hand, of files in which the key has two types and each has a column
+// of its own.
+func TestPairsOfAUnion(t *testing.T) {
+	ids := files(t, 1, 1, ints("k", "5", "-1", "5", "77", "NULL"), texts("s", "a", "b", "c", "d", "e"))
+	inner := []string{`5 "u" NULL "a"`, `5 "u" NULL "c"`, `5 NULL 20 "a"`, `5 NULL 20 "c"`, `-1 NULL 30 "b"`}
+	right := append(slices.Clone(inner), `77 NULL NULL "d"`, `NULL NULL NULL "e"`)
+	for _, c := range []struct {
+		opts  join.Options
+		names string
+		rows  []string
+	}{
+		{join.Options{Type: join.Inner}, "k s n s_ids", inner},
+		{join.Options{Type: join.Right}, "k s n s_ids", right},
+		{join.Options{Type: join.Right, Strategy: join.Shuffle}, "k s n s_ids", right},
+		{join.Options{Type: join.Left, Columns: []string{"n", "log.s"}}, "n s", []string{
+			`NULL "p"`, `NULL "q"`, `NULL "r"`, `NULL "s"`, `NULL "t"`, `NULL "u"`, `NULL "u"`, "10 NULL", "20 NULL", "20 NULL", "30 NULL"}},
+		{join.Options{Type: join.Full, Columns: []string{"ids.s", "k"}}, "s k", []string{
+			"NULL 0", "NULL 1", "NULL 2", "NULL 3", "NULL 4", `"a" 5`, `"c" 5`, "NULL 4", `"a" 5`, `"c" 5`, `"b" -1`, `"d" 77`, `"e" NULL`}},
+		{join.Options{Type: join.Inner, Columns: []string{"ids.s"}}, "s", []string{`"a"`, `"c"`, `"a"`, `"c"`, `"b"`}},
+	} {
+		c.opts.On, c.opts.Schema = "k", dataset.UnionByName
+		got, err := onDisk(t, ids, differing(t), c.opts)
+		if err != nil || got.names != c.names || !slices.Equal(got.rows, c.rows) {
+			t.Errorf("%+v: %s %q, %v, want %s %q", c.opts, got.names, got.rows, err, c.names, c.rows)
+		}
+	}
+	for _, c := range []struct {
+		opts join.Options
+		want string
+	}{
+		{join.Options{Columns: []string{"log.m"}}, "no column log.m"},
+		{join.Options{Columns: []string{"s"}}, "both the log and the IDs have a column s"},
+	} {
+		c.opts.On, c.opts.Type, c.opts.Schema = "k", join.Left, dataset.UnionByName
+		if _, err := onDisk(t, ids, differing(t), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.opts, err, c.want)
+		}
+	}
+}
+
 func TestColumnsOfTheLog(t *testing.T) {
 	ids := files(t, 1, 1, ints("id", "1", "2"))
 	logs := files(t, 2, 2, numbers("k", arrow.PrimitiveTypes.Int64, 0, 4), texts("s", "a", "b", "c", "d"), ints("n", "5", "6", "7", "8"))
@@ -103,7 +144,7 @@ func TestColumnsOfTheLog(t *testing.T) {
 	}
 	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name(), `"x"`)
 	union := join.Options{On: "k=id", Type: join.Left, Schema: dataset.UnionByName}
-	if err := refused(t, "not of the log alone", ids, logs, union, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
+	if err := refused(t, "records of pairs of a union", ids, logs, union, "unsupported", "left", "records"); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%+v: %v", union, err)
 	}
 	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: dataset.UnionByName}, "unsupported", "Parquet")

@@ -130,11 +130,12 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 		}
 		column = append(column, field.Index[0])
 	}
-	if names := t.answer.LogNames(t.logs[0]); names != nil {
+	if scan := t.answer.ScanOptions(t.logs[0]); scan.Columns != nil {
 		kept = []int{}
-		for _, name := range names {
-			if field, err := (keys.Path{name}).Resolve(f.Schema(), t.opts.IgnoreCase); err == nil { // else it is in another file of a union
-				kept = append(kept, field.Index[0])
+		for _, name := range scan.Columns {
+			scan.Columns = []string{name}
+			if at, err := scan.ColumnsOf(f); err == nil { // else it is in another file of a union
+				kept = append(kept, at...)
 			}
 		}
 	}

@@ -144,6 +144,10 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 // run is Run once it has begun.
 func (j *Join) run(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 	return func(yield func(arraycopy.Rows, error) bool) {
+		if j.task.united() {
+			yield(arraycopy.Rows{}, j.task.notUnited("the join yields records"))
+			return
+		}
 		r, err := j.task.start(ctx)
 		if err != nil {
 			yield(arraycopy.Rows{}, err)
@@ -208,8 +212,11 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 	if !t.answer.RowsOfLog() {
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
-		if why == "" {
+		switch {
+		case why == "":
 			t = paged
+		case t.united():
+			return dataset.Written{}, t.notUnited(why)
 		}
 	}
 	r, err := t.start(ctx)

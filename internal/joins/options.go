@@ -142,10 +142,6 @@ func (o Options) filled() (Options, error) {
 	if r := o.Require; o.Limit > 0 && (o.Type.keepsIDs() || !o.Shard.Whole() || r.IDsMatched > 0 || r.MaxKept > 0) {
 		return o, faults.Unsupported(fault.At{}, "{Limit} in a right or full join, of a shard, or with shares that are required").WithHint("leave one of them out")
 	}
-	if o.Type.columnsOfIDs() && o.Schema == dataset.UnionByName {
-		return o, faults.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
-			WithHint("only semi and anti joins have it; or do it before, with a scan")
-	}
 	if err := o.CheckColumns(); err != nil {
 		return o, fmt.Errorf("columns of the answer: %w", err)
 	}

@@ -5,6 +5,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/rows"
@@ -23,7 +26,7 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	}
 	scan := t.answer.ScanOptions(t.logs[0])
 	scan.Entries = true
-	if err := out.CheckSchemas(ctx, scan, t.logs); err != nil {
+	if err := out.CheckSchemas(ctx, scan, t.logs); err != nil && !t.united() {
 		return nil, "the files of the log differ" // in Arrow's types too, or else arrays can be written
 	}
 	c := *t
@@ -53,6 +56,7 @@ func (t *task) pairs(r partitionRound) *tables.Pairs {
 	p := &tables.Pairs{
 		Partners: rows.Partners{KeepLog: t.keepsLogIn(r)},
 		Columns:  func(f *source.File) []tables.PairColumn { return layouts[f].Columns },
+		Log:      func(f *source.File) *source.File { return layouts[f].Log },
 		Schema:   func(f *source.File) *arrow.Schema { return layouts[f].Schema },
 		Of:       ids.Held, KeepTable: typ.keepsIDs(), Arrays: !t.answer.Pages,
 	}
@@ -74,6 +78,16 @@ func (t *task) pairs(r partitionRound) *tables.Pairs {
 		return dst
 	}
 	return p
+}
+
+// united reports whether pairs have the columns of a union of the log's files. Those are made of
+// pages only.
+func (t *task) united() bool { return t.makesPairs() && t.opts.Schema == dataset.UnionByName }
+
+// notUnited is the error for pairs that must be made of arrays.
+func (t *task) notUnited(why string) error {
+	return faults.Unsupported(fault.At{}, "a union of schemas in a %s join whose rows become Arrow records: %s", t.opts.Type, why).
+		WithHint("scan the log with {Schema union} first, and join the result")
 }
 
 // makesPairs reports whether the answer is made of pairs of log row and ID.

@@ -24,7 +24,7 @@ type Path []string
 func (p Path) String() string {
 	parts := make([]string, len(p))
 	for i, s := range p {
-		if s == "" || strings.ContainsAny(s, `.,="`) || strings.Contains(s, castMark) {
+		if s == "" || s[0] == '*' || strings.ContainsAny(s, `.,="`) || strings.Contains(s, castMark) {
 			s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 		}
 		parts[i] = s

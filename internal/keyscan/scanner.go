@@ -264,22 +264,20 @@ func (o *Options) SchemaWith(f *source.File, cols []int) *arrow.Schema {
 
 // ColumnsOf returns the positions of the columns to keep; nil means all.
 func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
-	if o.Columns == nil && o.Mirrored {
-		return f.Besides(f.Mirrored()), nil
+	var hidden []int
+	if o.Mirrored {
+		hidden = f.Mirrored()
 	}
 	if o.Columns == nil {
-		return nil, nil
+		return f.Besides(hidden), nil
 	}
-	cols := []int{}
-	for _, name := range o.Columns {
-		field, err := keys.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
-		if err != nil {
-			return nil, f.Failed(err)
-		}
-		if at := slices.Index(cols, field.Index[0]); at >= 0 {
-			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name(), o.Columns[at], name)
-		}
-		cols = append(cols, field.Index[0])
+	choices, err := keys.ParseChoices(o.Columns)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := keys.Choose(choices, f.Schema(), hidden, o.IgnoreCase)
+	if err != nil {
+		return nil, f.Failed(err)
 	}
 	return cols, nil
 }

@@ -180,7 +180,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tables.Pairs{Of: of, Columns: func(f *source.File) (list []tables.PairColumn) {
+	return &tables.Pairs{Of: of, Log: func(f *source.File) *source.File { return f }, Columns: func(f *source.File) (list []tables.PairColumn) {
 		key := -1
 		for i, c := range of.Schema.Fields() {
 			if c.Name == shared {

@@ -10,9 +10,7 @@ import (
 	"unicode"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -26,8 +24,7 @@ import (
 // SetScan sets Run to that of a scan of the log, which was opened with these options, and Filter.
 // missingKey is the value of --missing-key.
 func (o *Destination) SetScan(ctx context.Context, scan *keyscan.ScanOptions, missingKey string, log []*source.File, open *source.OpenOptions) error {
-	columns := each.Slice(scan.Columns, func(name string) string { return keys.Path{name}.String() })
-	words := append([]string{"scan", fmt.Sprint(scan.Any)}, o.Layout(ctx, columns, scan, missingKey, open.Int96Nanos)...)
+	words := append([]string{"scan", fmt.Sprint(scan.Any)}, o.Layout(ctx, scan.Columns, scan, missingKey, open.Int96Nanos)...)
 	misfits := len(scan.Match) > 0 && scan.Match[0].NullMisfits
 	words = append(words, OfRows(scan.IgnoreCase, misfits, open)...)
 	o.Run = &Run{Log: log, Uses: Uses(scan, open.Where, scan.Match, log)}
@@ -129,6 +126,6 @@ func Uses(scan *keyscan.ScanOptions, where string, sides []dataset.Match, log []
 	return func(column string) bool {
 		return scan.Pinned != nil || strings.ContainsFunc(column, between) ||
 			slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, column) }) ||
-			len(scan.Columns) == 0 && !slices.Contains(source.Mirrored(log), column)
+			(len(scan.Columns) == 0 || strings.Contains(strings.Join(scan.Columns, ","), "*")) && !slices.Contains(source.Mirrored(log), column)
 	}
 }

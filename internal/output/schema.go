@@ -5,13 +5,9 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/cause"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
-	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // pin returns the schema of a file.
@@ -24,7 +20,7 @@ func pin(f *parquet.File) (*dataset.PinnedSchema, error) {
 	return (*dataset.PinnedSchema)(options.NewSchema(f.Name, b)), nil
 }
 
-// pinnedElements returns the schema, or the given columns of it; nil means all.
+// pinnedElements returns the schema, or the given columns of it, which it has; nil means all.
 func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, error) {
 	name, footer := (*options.Schema)(p).Of()
 	file, err := parquet.OpenFooter(footer, name)
@@ -36,15 +32,7 @@ func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, 
 	}
 	var at []int
 	for _, name := range columns {
-		has := func(n *meta.Node) bool { return n.Name == name }
-		i := slices.IndexFunc(file.Root.Children, has)
-		if i < 0 {
-			e := faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none")).
-				WithHint("give a schema that has it, or leave the column out")
-			e.Err = quiet.Error{Err: fault.ErrNoColumn}
-			return nil, e
-		}
-		at = append(at, i)
+		at = append(at, slices.IndexFunc(file.Root.Children, func(n *meta.Node) bool { return n.Name == name }))
 	}
 	return file.Project(at).Schema, nil
 }

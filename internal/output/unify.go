@@ -11,9 +11,14 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -65,17 +70,68 @@ type unified struct {
 func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []*source.File) (*unified, error) {
 	switch o.schemaMode(ctx, opts, logs) {
 	case dataset.UnionByName:
-		schema, err := o.union(opts, logs)
-		if err != nil {
-			return nil, err
+		if !o.pagesFit() {
+			return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
+				WithHint("write Parquet, or one output for each schema")
 		}
-		stored := logs[0].StoredSchema()
-		differs := func(f *source.File) bool { return f.StoredSchema() != stored }
-		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
+		return unite(opts, logs)
 	case dataset.Strict:
 		return nil, o.alike(opts, logs)
 	}
 	return nil, nil
+}
+
+// unite returns the union of the files' schemas, or the given schema.
+func unite(opts *keyscan.Options, logs []*source.File) (*unified, error) {
+	schema, err := union(opts, logs)
+	if err != nil {
+		return nil, err
+	}
+	stored := logs[0].StoredSchema()
+	differs := func(f *source.File) bool { return f.StoredSchema() != stored }
+	return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
+}
+
+// United returns a view of each file of the log: a file without rows that has the columns of
+// their union, or of the given schema, and the metadata of the file. Views that are equal are one.
+func United(opts keyscan.Options, logs []*source.File) ([]*source.File, error) {
+	u, err := unite(&opts, logs)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]*source.File, len(logs))
+	for i, f := range logs {
+		switch {
+		case i > 0 && f.SharesSchema(logs[i-1]):
+			views[i] = views[i-1]
+		case i > 0:
+			views[i], err = u.view(f, views[i-1])
+		default:
+			views[i], err = u.view(f, nil)
+		}
+		if err != nil {
+			return nil, f.Failed(err)
+		}
+	}
+	return views, nil
+}
+
+// view returns the view of a file: like, if it is not nil and equal.
+func (u *unified) view(f, like *source.File) (*source.File, error) {
+	p, columns := f.Parquet().File(), map[string]bool(nil)
+	if !u.describedBy(p) {
+		columns = pagecopy.TopLevel(u.schema)
+	}
+	m := meta.Footer{Schema: u.schema, RowGroups: []meta.RowGroup{}, KeyValueMetadata: pagecopy.KeptMetadata(p.Metadata.KeyValueMetadata, columns)}
+	if like != nil && slices.Equal(m.KeyValueMetadata, like.Parquet().File().Metadata.KeyValueMetadata) {
+		return like, nil
+	}
+	b, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	t, err := arrowparquet.OpenFooter(b, f.Name())
+	return source.NewTable(f.Name(), dataset.Parquet, t), err
 }
 
 // projection returns the schema with the leaves of f that become its leaves, -1
@@ -99,11 +155,7 @@ func (u *unified) describedBy(f *parquet.File) bool {
 	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
-func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
-	if !o.pagesFit() {
-		return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
-			WithHint("write Parquet, or one output for each schema")
-	}
+func union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	var files []*parquet.File
 	for _, f := range logs {
 		if f.Parquet() == nil {
@@ -112,16 +164,13 @@ func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.E
 		}
 		files = append(files, f.Parquet().File())
 	}
-	columns, err := spelled(opts, logs)
-	if err != nil {
-		return nil, err
-	}
 	var mirrored []string
-	if opts.Mirrored && columns == nil {
+	if opts.Mirrored {
 		mirrored = source.Mirrored(logs)
 	}
-	if len(mirrored) > 0 && opts.Pinned == nil {
-		columns = source.NamesBesides(logs, mirrored)
+	columns, err := chosen(opts, mirrored, logs)
+	if err != nil {
+		return nil, err
 	}
 	if err := sameDurations(columns, logs); err != nil {
 		return nil, err
@@ -146,42 +195,74 @@ func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.E
 	return schema, nil
 }
 
-// spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
-// a column of the union are an error: they would become two columns, each NULL where
-// the other is not.
-func spelled(o *keyscan.Options, logs []*source.File) ([]string, error) {
-	if !o.IgnoreCase {
-		return o.Columns, nil
+// AllColumns returns the columns of a union, or of the given schema. Their types may be others.
+func AllColumns(o *keyscan.Options, logs []*source.File) (*arrow.Schema, error) {
+	if o.Pinned == nil {
+		return source.AllColumns(logs, o.IgnoreCase), nil
 	}
-	columns := slices.Clone(o.Columns)
+	name, footer := (*options.Schema)(o.Pinned).Of()
+	f, err := arrowparquet.OpenFooter(footer, name)
+	if err != nil {
+		return nil, err
+	}
+	return f.Schema(), nil
+}
+
+// chosen returns the names of the columns of a union; nil: all of the given schema, or of the files.
+func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, err error) {
+	if o.Columns == nil && (len(mirrored) == 0 || o.Pinned != nil) {
+		return nil, spelledAlike(o, nil, logs)
+	}
+	choices := []keys.Choice{{Star: "*"}}
+	if o.Columns != nil {
+		if choices, err = keys.ParseChoices(o.Columns); err != nil {
+			return nil, err
+		}
+	}
+	all, err := AllColumns(o, logs)
+	if err != nil {
+		return nil, err
+	}
+	var hidden []int
+	for i, f := range all.Fields() {
+		if slices.Contains(mirrored, f.Name) {
+			hidden = append(hidden, i)
+		}
+	}
+	at, err := keys.Choose(choices, all, hidden, o.IgnoreCase)
+	if err != nil && o.Pinned != nil {
+		return nil, fmt.Errorf("the given schema: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("columns of the log: %w", err)
+	}
+	columns = each.Slice(at, func(i int) string { return all.Field(i).Name })
+	return columns, spelledAlike(o, columns, logs)
+}
+
+// spelledAlike returns an error if, with IgnoreCase, there are two spellings of a column of the
+// union: they would become two columns, each NULL where the other is not.
+func spelledAlike(o *keyscan.Options, columns []string, logs []*source.File) error {
+	if !o.IgnoreCase {
+		return nil
+	}
 	type spelling struct{ name, file string }
 	seen := map[string]spelling{} // by lower-case name
 	for _, f := range logs {
 		for _, field := range f.Schema().Fields() {
-			wanted := o.Columns == nil
-			for i, name := range o.Columns {
-				if strings.EqualFold(name, field.Name) {
-					wanted, columns[i] = true, field.Name
-				}
-			}
-			if !wanted {
+			if columns != nil && !slices.ContainsFunc(columns, func(name string) bool { return strings.EqualFold(name, field.Name) }) {
 				continue
 			}
 			folded := strings.ToLower(field.Name)
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
-				return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name)).
+				return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name)).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
 			seen[folded] = spelling{field.Name, f.Name()}
 		}
 	}
-	for i, name := range columns {
-		if slices.Contains(columns[:i], name) {
-			return nil, fmt.Errorf("%s is named twice (name it once)", name)
-		}
-	}
-	return columns, nil
+	return nil
 }
 
 // alike returns an error if a file has another schema than the first: the Parquet

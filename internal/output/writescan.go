@@ -139,8 +139,9 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *ta
 func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	s.Options.Mirrored = o.IsDir(ctx)
 	arrays := pairs != nil && pairs.Arrays
+	united := pairs != nil && s.Options.Schema == dataset.UnionByName // which their columns show
 	var all *unified
-	if !arrays { // else only the schemas of the answer count
+	if !arrays && !united { // else only the schemas of the answer count
 		var err error
 		if all, err = o.unified(ctx, &s.Options, logs); err != nil {
 			return nil, err
@@ -151,11 +152,11 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *t
 	}
 	w := &ScanWriter{scanner: s, nulls: map[int]int64{}, left: pagecopy.Unfinished{Left: s.Options.Left()}}
 	var err error
-	if w.parts, err = partsOf(s, pieces, all == nil); err != nil {
+	if w.parts, err = partsOf(s, pieces, all == nil && !united); err != nil {
 		return nil, err
 	}
 	for i := range w.parts {
-		if arrays {
+		if arrays || united {
 			w.parts[i].Schema = pairs.Schema(w.parts[i].Piece.File)
 		}
 	}

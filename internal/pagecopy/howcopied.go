@@ -73,7 +73,7 @@ func (p *Source) HowPages() string {
 // stored. It returns "" if all may be.
 func (p *Source) whyInPages(groups []int, i int) string {
 	switch {
-	case !p.unchanged(i) && p.Pairs != nil:
+	case !p.unchanged(i) && p.Pairs != nil && p.Pairs.log == p.Piece.File.Schema(): // not that of a union
 		return "the output's column is optional"
 	case !p.unchanged(i):
 		return "the output's column has another type"

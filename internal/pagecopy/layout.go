@@ -45,11 +45,21 @@ type pairLeaf struct {
 // error says why there can be none. like, if not nil, is the layout of another file
 // with the same p. If its schema and metadata equal f's, the layouts share everything
 // that does not depend on the file.
-func NewPairLayout(f *source.File, p *tables.Pairs, like *PairLayout) (*PairLayout, error) {
-	columns := p.Columns(f)
-	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {
+func NewPairLayout(f *source.File, p *tables.Pairs, like *PairLayout) (_ *PairLayout, err error) {
+	columns, view := p.Columns(f), p.Log(f)
+	if like == nil || like.log != view.Schema() || !slices.Equal(like.columns, columns) {
+		if like, err = newPairLayout(view, p, columns); err != nil || view == f {
+			return like, err
+		}
+	}
+	if view == f {
 		return like.of(f.Parquet().File()), nil
 	}
+	return like.adapted(f.Parquet().File())
+}
+
+// newPairLayout returns the layout of an output of the pairs of a file's columns.
+func newPairLayout(f *source.File, p *tables.Pairs, columns []tables.PairColumn) (*PairLayout, error) {
 	a := pairPlan{f: f, p: p, from: f.Parquet().File()}
 	a.log, a.columns = f.Schema(), columns
 	a.Schema = []meta.Element{a.from.Metadata.Schema[0]}
@@ -92,6 +102,32 @@ func (l *PairLayout) of(f *parquet.File) *PairLayout {
 		}
 	}
 	return &own
+}
+
+// adapted returns the layout of a union's columns for a file, whose pages are converted to them.
+func (l *PairLayout) adapted(f *parquet.File) (*PairLayout, error) {
+	own := *l
+	own.Leaves = slices.Clone(l.Leaves)
+	schema, top := []meta.Element{l.Schema[0]}, int32(0)
+	for i, span := range tables.SpansOf(l.Schema) {
+		if l.columns[i].Log >= 0 {
+			schema = append(schema, l.Schema[span.Element:span.EndElement]...)
+			top++
+		}
+	}
+	schema[0].NumChildren = thrift.New(top)
+	to, err := adapt.New(f, schema)
+	if err != nil {
+		return nil, err
+	}
+	next := 0
+	for i := range own.Leaves {
+		if leaf := &own.Leaves[i]; leaf.Table < 0 {
+			leaf.Log, leaf.Adapt = to.Leaves[next].Leaf, &to.Leaves[next]
+			next++
+		}
+	}
+	return &own, nil
 }
 
 // pairPlan is a PairLayout that is being made.

@@ -84,7 +84,7 @@ func (r *Relay) To(w io.Writer) error {
 }
 
 // ofTable reports whether leaf i is one of the table of a scan with Pairs.
-func (p *Source) ofTable(i int) bool { return p.Pairs != nil && p.Pairs.Leaves[i].Log < 0 }
+func (p *Source) ofTable(i int) bool { return p.Pairs != nil && p.Pairs.Leaves[i].Table >= 0 }
 
 // unchanged reports whether leaf i is a leaf of the file whose pages stay as they are.
 func (p *Source) unchanged(i int) bool {

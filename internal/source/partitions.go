@@ -341,16 +341,25 @@ func Mirrored(files []*File) (names []string) {
 	return names
 }
 
-// NamesBesides returns the names of all columns of the files but the given ones.
-func NamesBesides(files []*File, drop []string) (names []string) {
-	for _, f := range files {
+// AllColumns returns the columns that some file has, in order of appearance, with the types of the
+// first one. Of names that differ in case, ignoreCase takes the first.
+func AllColumns(files []*File, ignoreCase bool) *arrow.Schema {
+	fields, known := []arrow.Field{}, map[string]int{} // the first file with the name, from 1
+	for i, f := range files {
 		for _, field := range f.Schema().Fields() {
-			if !slices.Contains(names, field.Name) && !slices.Contains(drop, field.Name) {
-				names = append(names, field.Name)
+			name := field.Name
+			if ignoreCase {
+				name = strings.ToLower(name)
+			}
+			if known[name] == 0 {
+				known[name] = i + 1
+			}
+			if known[name] == i+1 { // one that a file has twice is ambiguous
+				fields = append(fields, field)
 			}
 		}
 	}
-	return names
+	return arrow.NewSchema(fields, nil)
 }
 
 // Owns reports whether the schema has exactly the columns that the file stores, unchanged.

@@ -14,6 +14,8 @@ type Pairs struct {
 	rows.Partners // KeepLog: with NULLs in the table's columns
 	// Columns are the columns of the output, for each log file.
 	Columns func(f *source.File) []PairColumn
+	// Log is the file whose columns these count: f, or a view of it with the columns of a union.
+	Log func(f *source.File) *source.File
 	// Schema has these columns as Arrow records have them.
 	Schema func(f *source.File) *arrow.Schema
 	// Table holds the partners. Nil: the output has no column of a table, and only
@@ -30,7 +32,7 @@ type Pairs struct {
 
 // PairColumn is a column of the output of a scan with [Pairs].
 type PairColumn struct {
-	Log   int    // position among the top-level columns of the log file; -1: none
+	Log   int    // position among the top-level columns of Log's file; -1: none
 	Table int    // position among the columns of the Table; -1: none. With a Log column too: what a row without a log row has there
 	Name  string // in the output; of a log column, its own
 }

@@ -15,7 +15,10 @@ from typing import Any
 from bloomjoin._errors import UsageError
 
 # Flags that are repeated for each element of a list.
-_REPEATED = ("include", "exclude", "match", "no_match", "ids", "against", "add", "remove")
+_REPEATED = (
+    *("include", "exclude", "match", "no_match", "ids", "against", "add", "remove"),
+    "columns",  # each by itself, as EXCEPT takes all that follows
+)
 
 # Options whose flag has another name.
 _NAMES = {"how": "type"}
@@ -159,7 +162,6 @@ def combining(how: str) -> tuple[str, bool]:
 
 _WORDS: Mapping[str, Callable[[str, Any], str]] = {
     "key": _list,
-    "columns": _list,
     "normalize": _list,
     "hive_types": _pairs,
     "how": _how,

@@ -15,13 +15,14 @@ import (
 // Layout are the flags of scan and join for the layout of outputs and the
 // handling of log files whose schemas differ.
 type Layout struct {
-	Columns, schema, SchemaFrom, compression, MissingKey, int96 string
-	targetSize, empty                                           string
+	Columns                                            Chosen
+	schema, SchemaFrom, compression, MissingKey, int96 string
+	targetSize, empty                                  string
 }
 
 // Add adds the flags of verbs that write rows.
 func (o *Layout) Add(f *pflag.FlagSet) {
-	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` columns to keep, as a,b; repeatable")
+	f.Var(&o.Columns, "columns", "`COLUMNS` columns to keep, as a,b; repeatable")
 	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union")
 	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file with the schema to write")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` snappy, zstd, gzip, brotli, lz4 or none")

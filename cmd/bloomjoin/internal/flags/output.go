@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -95,28 +93,6 @@ func CheckFormat(o output.Output, given bool) error {
 		return nil
 	}
 	return Usagef("-o %s: its name says %s, and rows are written as %s: name the file %s, as its format", o.Name, says, FormatNames[kind], names)
-}
-
-// ColumnNames parses --columns.
-func ColumnNames(s string) ([]string, error) {
-	if s == "" {
-		return nil, nil
-	}
-	paths, err := keys.ParsePaths(s)
-	if err != nil {
-		return nil, Usagef("--columns: %w", err)
-	}
-	var names []string
-	for _, p := range paths {
-		if len(p) > 1 {
-			return nil, Usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
-		}
-		if slices.Contains(names, p[0]) {
-			return nil, Usagef("--columns: %s is named twice (name it once)", p[0])
-		}
-		names = append(names, p[0])
-	}
-	return names, nil
 }
 
 // CheckWritable returns an error if an output is at an address that can only be read.

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // exclusiveMark is the command annotation that lists mutually exclusive flags:
@@ -89,21 +92,39 @@ func AtMostOnce(flags *pflag.FlagSet) {
 	})
 }
 
-// Joined is the value of a flag that is a list in one text, whose parts may be given one
-// by one.
-type Joined struct{ List *string }
+// Chosen are the values of --columns, divided into columns and stars.
+type Chosen []string
 
 // String implements pflag.Value.
-func (j Joined) String() string { return *j.List }
+func (c *Chosen) String() string { return strings.Join(*c, ",") }
 
 // Set implements pflag.Value.
-func (j Joined) Set(s string) error {
-	if *j.List != "" {
-		s = *j.List + "," + s
+func (c *Chosen) Set(s string) error {
+	if s != "" {
+		*c = append(*c, keys.SplitChoices(s)...)
 	}
-	*j.List = s
 	return nil
 }
 
 // Type implements pflag.Value.
-func (j Joined) Type() string { return "string" }
+func (c *Chosen) Type() string { return "string" }
+
+// Texts returns the columns and stars as options take them; nil if there are none. A scan chooses
+// columns of the log alone.
+func (c Chosen) Texts(scan bool) (texts []string, err error) {
+	all, err := keys.ParseChoices(c)
+	if err != nil {
+		return nil, Usagef("--columns: %w", err)
+	}
+	for _, one := range all {
+		text := one.String()
+		switch {
+		case scan && len(one.Path) > 1:
+			return nil, Usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, text, strings.Join(one.Path, "."))
+		case slices.Contains(texts, text):
+			return nil, Usagef("--columns: %s is named twice (name it once)", text)
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,50 +22,83 @@ const (
 type wanted struct {
 	side string // logSide, idsSide, or empty: the one that has the name
 	name string
+
+	star   bool // all columns of the side, or of both, but those of except
+	except []wanted
 }
 
 // String returns the column as parseColumns reads it.
 func (w wanted) String() string {
-	if w.side == "" {
-		return keys.Path{w.name}.String()
+	text := keys.Path{w.name}.String()
+	if w.star {
+		text = "*"
 	}
-	return keys.Path{w.side, w.name}.String()
+	if w.side != "" {
+		text = w.side + "." + text
+	}
+	for i, e := range w.except {
+		text += []string{" except ", ","}[min(i, 1)] + e.String()
+	}
+	return text
 }
 
-// parseColumns parses the columns of an answer, each NAME, log.NAME or ids.NAME,
-// with names quoted as in a key. The result is nil if columns is.
+// ofLog returns the column as a scan of the log names it.
+func (w wanted) ofLog() string {
+	w.side, w.except = "", slices.Clone(w.except)
+	for i := range w.except {
+		w.except[i].side = ""
+	}
+	return w.String()
+}
+
+// parseColumns parses the columns of an answer, each NAME, log.NAME, ids.NAME or a star, see
+// [keys.ParseChoices]. The result is nil if columns is.
 func parseColumns(columns []string, t Type) ([]wanted, error) {
 	if columns == nil {
 		return nil, nil
 	}
 	out := []wanted{}
-	for _, c := range columns {
-		paths, err := keys.ParsePaths(c)
-		if err != nil {
-			return nil, err
+	choices, err := keys.ParseChoices(columns)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range choices {
+		w := wanted{star: c.Star != ""}
+		if !w.star {
+			w, err = parseColumn(c.Path, t)
+		} else if c.Star != "*" {
+			w.side = c.Star[:3]
 		}
-		p := paths[0]
-		w := wanted{name: p.Name()}
-		switch {
-		case len(paths) > 1:
-			return nil, fmt.Errorf("%s: want one column, got %d", c, len(paths))
-		case len(p) == 2 && (p[0] == logSide || p[0] == idsSide):
-			w.side = p[0]
-		case len(p) > 1:
-			return nil, fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"'; log.NAME and ids.NAME name a side)`, p, strings.Join(p, "."))
-		}
-		if !t.ColumnsOfIDs {
-			if w.side == idsSide {
-				return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
+		for _, p := range c.Except {
+			if len(p) == 1 && w.side != "" {
+				p = keys.Path{w.side, p[0]}
 			}
-			w.side = ""
+			e, failed := parseColumn(p, t)
+			w.except, err = append(w.except, e), cmp.Or(err, failed)
 		}
-		if slices.Contains(out, w) {
+		switch {
+		case err != nil:
+			return nil, err
+		case !t.ColumnsOfIDs && w.side == idsSide:
+			return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
+		case slices.ContainsFunc(out, func(o wanted) bool { return o.String() == w.String() }):
 			return nil, fmt.Errorf("%s is named twice (name it once)", w)
 		}
 		out = append(out, w)
 	}
 	return out, nil
+}
+
+func parseColumn(p keys.Path, t Type) (wanted, error) {
+	w := wanted{name: p.Name()}
+	switch {
+	case len(p) == 2 && (p[0] == logSide && !t.ColumnsOfIDs):
+	case len(p) == 2 && (p[0] == logSide || p[0] == idsSide):
+		w.side = p[0]
+	case len(p) > 1:
+		return w, fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"'; log.NAME and ids.NAME name a side)`, p, strings.Join(p, "."))
+	}
+	return w, nil
 }
 
 // CheckColumns returns an error if columns do not suit a type of join, whatever the inputs.
@@ -87,6 +121,7 @@ type chooser struct {
 	ids    *arrow.Schema
 	shared []SharedKey
 	suffix string
+	hidden []string // log columns that the answer has only if they are named
 
 	ignoreCase bool
 }
@@ -102,29 +137,65 @@ func (c *chooser) has(schema *arrow.Schema, name string) bool {
 // choose returns the columns of the answer in order. Nil selects all: the log's,
 // then the IDs' except shared keys and paths into a column, which has their values.
 func (c *chooser) choose(columns []wanted) ([]chosen, error) {
-	var out []chosen
 	if columns == nil {
-		for i, f := range c.log.Fields() {
-			out = append(out, c.ofLog(i, f.Name))
-		}
-		for i := range c.ids.Fields() {
-			if c.typ.ColumnsOfIDs && !slices.ContainsFunc(c.shared, func(s SharedKey) bool { return s.idCol == i }) && !keys.IsNested(c.ids, i) {
-				out = append(out, chosen{ofIDs: true, at: i, key: -1})
-			}
-		}
-		return out, nil
+		return c.all(""), nil
 	}
-	for i, w := range columns {
+	named := map[chosen]wanted{}
+	for _, w := range columns {
+		if w.star {
+			continue
+		}
 		at, err := c.find(w)
 		if err != nil {
 			return nil, err
 		}
-		if before := slices.Index(out, at); before >= 0 {
-			return nil, fmt.Errorf("%s and %s are the same column", columns[before], columns[i])
+		if before, ok := named[at]; ok {
+			return nil, fmt.Errorf("%s and %s are the same column", before, w)
 		}
-		out = append(out, at)
+		named[at] = w
+	}
+	var out []chosen
+	for _, w := range columns {
+		if !w.star {
+			at, _ := c.find(w)
+			out = append(out, at)
+			continue
+		}
+		var except []chosen
+		for _, e := range w.except {
+			at, err := c.find(e)
+			if err != nil {
+				return nil, err
+			}
+			except = append(except, at)
+		}
+		for _, at := range c.all(w.side) {
+			if _, ok := named[at]; ok || slices.Contains(except, at) {
+				continue
+			}
+			if slices.Contains(out, at) {
+				return nil, fmt.Errorf("%s has columns that were chosen before (leave one of them out)", w)
+			}
+			out = append(out, at)
+		}
 	}
 	return out, nil
+}
+
+// all returns all columns of a side, or of both.
+func (c *chooser) all(side string) (out []chosen) {
+	for i, f := range c.log.Fields() {
+		if side != idsSide && !slices.Contains(c.hidden, f.Name) {
+			out = append(out, c.ofLog(i, f.Name))
+		}
+	}
+	for i := range c.ids.Fields() {
+		shared := slices.ContainsFunc(c.shared, func(s SharedKey) bool { return s.idCol == i })
+		if c.typ.ColumnsOfIDs && side != logSide && !shared && !keys.IsNested(c.ids, i) {
+			out = append(out, chosen{ofIDs: true, at: i, key: -1})
+		}
+	}
+	return out
 }
 
 // ofLog returns the log's column at a position.
@@ -147,7 +218,7 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	case !c.typ.ColumnsOfIDs && inIDs:
 		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of type %s has none of them (type inner or left has)", w, c.typ)
 	case w.side == "" && inLog && inIDs:
-		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, wanted{logSide, w.name}, wanted{idsSide, w.name})
+		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, wanted{side: logSide, name: w.name}, wanted{side: idsSide, name: w.name})
 	case w.side == logSide && inLog, w.side == "" && inLog:
 	case w.side == idsSide && inIDs, w.side == "" && inIDs:
 		ofIDs = true

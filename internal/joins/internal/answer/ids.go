@@ -39,7 +39,7 @@ type SharedKey struct {
 
 // newIDColumns determines which columns of the ID files are needed, in a join with
 // a log of the given schema.
-func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logFile *source.File) (*IDColumns, error) {
+func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logName string, log *arrow.Schema) (*IDColumns, error) {
 	c := &IDColumns{all: take.PlainSchema(ids[0].Schema()), of: map[int]int{}, ignoreCase: p.IgnoreCase}
 	if !a.typ.ColumnsOfIDs {
 		return c, nil
@@ -56,9 +56,9 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logFile *source.Fi
 			c.Shared = append(c.Shared, SharedKey{col.Name(), f.Index[0], col.Cast != nil || p.Log[i].Cast != nil})
 		}
 	}
-	columns, err := a.chooser(c, logFile.Schema()).choose(a.wanted)
+	columns, err := a.chooser(c, log).choose(a.wanted)
 	if err != nil {
-		return nil, fmt.Errorf("%s: columns of the answer: %w", logFile.Name(), err)
+		return nil, fmt.Errorf("%s: columns of the answer: %w", logName, err)
 	}
 	var held []int // positions in all
 	for _, col := range columns {
@@ -72,8 +72,9 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logFile *source.Fi
 	if c.Rows = !a.Counts && (a.typ.KeepsIDs || len(held) > 0); !c.Rows {
 		return c, nil
 	}
-	c.hold(held, ids, a.wanted == nil)
-	if a.wanted == nil {
+	all := a.wanted == nil || slices.ContainsFunc(a.wanted, func(w wanted) bool { return w.star && w.side != logSide })
+	c.hold(held, ids, all)
+	if all {
 		if err := c.lacksNone(ids); err != nil {
 			return nil, err
 		}

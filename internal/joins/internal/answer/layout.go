@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -19,10 +20,11 @@ import (
 // Answer describes the rows that a join returns: their columns, and where each
 // comes from. It is immutable.
 type Answer struct {
-	typ    Type
-	opts   *Options
-	wanted []wanted // columns, as the options name them; nil: all
-	Counts bool     // rows are counted, not made
+	typ     Type
+	opts    *Options
+	wanted  []wanted // columns, as the options name them; nil: all
+	inUnion []chosen // columns, if some are wanted of a union's, in its views; else nil
+	Counts  bool     // rows are counted, not made
 	// mirrored are columns of the log that the answer leaves out unless they are
 	// wanted, because it is written to a directory whose paths name their values.
 	mirrored []string
@@ -39,16 +41,26 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
-	if a.IDs, err = a.newIDColumns(p, ids, logs[0]); err != nil {
+	log, scan := logs[0].Schema(), a.scanOptions(nil)
+	if a.united() {
+		if log, err = output.AllColumns(&scan, logs); err != nil {
+			return nil, err
+		}
+	}
+	if a.IDs, err = a.newIDColumns(p, ids, logs[0].Name(), log); err != nil {
 		return nil, err
 	}
-	var last *source.File
-	for _, f := range logs {
-		if last != nil && f.SharesSchema(last) {
-			a.Layouts[f] = a.Layouts[last]
+	views, err := a.views(log, logs)
+	if err != nil {
+		return nil, err
+	}
+	var last *Layout
+	for i, f := range logs {
+		if last != nil && views[i].SharesSchema(last.Log) {
+			a.Layouts[f] = last
 			continue
 		}
-		l, err := a.newLayout(f)
+		l, err := a.newLayout(views[i])
 		if err != nil {
 			return nil, f.Failed(err)
 		}
@@ -58,9 +70,40 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 				return nil, err
 			}
 		}
-		a.Layouts[f], last = l, f
+		a.Layouts[f], last = l, l
 	}
 	return a, nil
+}
+
+// united reports whether the columns of the log in pairs are those of a union of its files.
+func (a *Answer) united() bool { return !a.RowsOfLog() && a.opts.Schema == dataset.UnionByName }
+
+// views returns the log files as pairs see them: with the columns of the union, if there is one.
+// log has all columns.
+func (a *Answer) views(log *arrow.Schema, logs []*source.File) ([]*source.File, error) {
+	if !a.united() {
+		return logs, nil
+	}
+	columns, err := a.chooser(a.IDs, log).choose(a.wanted)
+	if err != nil {
+		return nil, fmt.Errorf("columns of the answer: %w", err)
+	}
+	var names []string
+	if a.wanted != nil {
+		for i := range columns {
+			if c := &columns[i]; !c.ofIDs {
+				names = append(names, keys.Path{log.Field(c.at).Name}.String())
+				c.at = len(names) - 1
+			}
+		}
+		if names == nil {
+			return logs, nil // columns of the IDs alone
+		}
+		a.inUnion = columns
+	}
+	opts := a.scanOptions(names)
+	opts.Mirrored = a.mirrored != nil
+	return output.United(opts, logs)
 }
 
 // RowsOfLog reports whether the answer is unchanged rows of the log. Then the scan
@@ -85,6 +128,7 @@ func (a *Answer) OfPages(ids []*source.File) (_ *Answer, err error) {
 
 // Layout says how rows of one log file become rows of the answer.
 type Layout struct {
+	Log     *source.File // the file, or a view of it with the columns of a union
 	Schema  *arrow.Schema
 	Columns []tables.PairColumn
 }
@@ -92,22 +136,21 @@ type Layout struct {
 // newLayout lays out the answer for a log file.
 func (a *Answer) newLayout(f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
-	l := &Layout{}
+	l := &Layout{Log: f}
 	if a.RowsOfLog() && a.opts.Schema == dataset.UnionByName { // the columns are those of several files
 		l.Schema = log
 		return l, nil
 	}
-	columns, err := a.chooser(ids, log).choose(a.wanted)
+	columns, err := a.inUnion, error(nil)
+	if columns == nil {
+		columns, err = a.chooser(ids, log).choose(a.wanted)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
 	taken := map[string]bool{}
 	for _, name := range a.mirrored {
 		taken[ids.folded(name)] = true
-	}
-	all := a.wanted == nil // the file's own, which another file may not have
-	if all {
-		columns = slices.DeleteFunc(columns, func(c chosen) bool { return !c.ofIDs && slices.Contains(a.mirrored, log.Field(c.at).Name) })
 	}
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
@@ -175,33 +218,42 @@ func (a *Answer) idField(c chosen, taken map[string]bool) arrow.Field {
 	return f
 }
 
-// LogNames returns the names of the log's columns in the answer; nil: all. Each log file has the
-// same; f is one of them.
-func (a *Answer) LogNames(f *source.File) []string {
+// logNames returns the log's columns of the answer as a scan names them; nil: all. f is one of the
+// log's files.
+func (a *Answer) logNames(f *source.File) []string {
 	if a.wanted == nil {
 		return nil
 	}
-	names := []string{}
+	names, star := []string{}, false
+	for _, w := range a.wanted {
+		names, star = append(names, w.ofLog()), star || w.star && w.side != idsSide
+	}
 	if a.RowsOfLog() {
-		for _, w := range a.wanted {
-			names = append(names, w.name)
-		}
 		return names
 	}
-	for _, c := range a.Layouts[f].Columns {
-		if c.Log >= 0 {
-			names = append(names, f.Schema().Field(c.Log).Name)
+	names = names[:0]
+	rest, l := keys.Choice{Star: "*"}, a.Layouts[f]
+	for i, f := range l.Log.Schema().Fields() {
+		if slices.ContainsFunc(l.Columns, func(c tables.PairColumn) bool { return c.Log == i }) {
+			names = append(names, keys.Path{f.Name}.String())
+		} else if !slices.Contains(a.mirrored, f.Name) {
+			rest.Except = append(rest.Except, keys.Path{f.Name})
 		}
+	}
+	if star { // other files may have other columns
+		return []string{rest.String()}
 	}
 	return names
 }
 
 // ScanOptions returns the options of a scan that keeps the log's columns of the answer.
-func (a *Answer) ScanOptions(f *source.File) keyscan.Options {
+func (a *Answer) ScanOptions(f *source.File) keyscan.Options { return a.scanOptions(a.logNames(f)) }
+
+func (a *Answer) scanOptions(columns []string) keyscan.Options {
 	o := a.opts
 	return keyscan.Options{
 		ScanOptions: keyscan.ScanOptions{
-			Columns:    a.LogNames(f),
+			Columns:    columns,
 			IgnoreCase: o.IgnoreCase,
 			Schema:     o.Schema,
 			Pinned:     o.Pinned,
@@ -225,7 +277,7 @@ func isLog(columns []chosen, stored int) bool {
 
 // chooser returns a chooser of columns of the log and the IDs.
 func (a *Answer) chooser(ids *IDColumns, log *arrow.Schema) *chooser {
-	return &chooser{typ: a.typ, log: log, ids: ids.all, shared: ids.Shared, suffix: a.opts.Suffix, ignoreCase: a.opts.IgnoreCase}
+	return &chooser{typ: a.typ, log: log, ids: ids.all, shared: ids.Shared, suffix: a.opts.Suffix, hidden: a.mirrored, ignoreCase: a.opts.IgnoreCase}
 }
 
 // sameClass reports whether keys of two types are of one class, before any rule is

@@ -1,0 +1,142 @@
+package keys
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// Choice is what a text chooses of the columns of an output: one, or all but some.
+type Choice struct {
+	Path   Path   // of one
+	Star   string // "*", "log.*" or "ids.*": all; empty: one
+	Except []Path // of all
+}
+
+// String returns the choice in the syntax of [ParseChoices].
+func (c Choice) String() string {
+	text := c.Star
+	for i, p := range c.Except {
+		text += []string{" except ", ","}[min(i, 1)] + p.String()
+	}
+	return text + c.Path.String()
+}
+
+// SplitChoices divides a value of --columns at its commas. Those after EXCEPT belong to that.
+func SplitChoices(s string) (texts []string) {
+	quoted, from := false, 0
+	for i, c := range s {
+		quoted = quoted != (c == '"')
+		if c == ',' && !quoted {
+			if star, except := cutStar(s[from:i]); star == "" || except == "" {
+				texts, from = append(texts, s[from:i]), i+1
+			}
+		}
+	}
+	return append(texts, s[from:])
+}
+
+// cutStar returns the star that a text begins with, if any, and what follows.
+func cutStar(s string) (star, rest string) {
+	star, rest, _ = strings.Cut(strings.TrimSpace(s), " ")
+	if star == "*" || star == "log.*" || star == "ids.*" {
+		return star, strings.TrimSpace(rest)
+	}
+	return "", ""
+}
+
+// ParseChoices parses texts, each a path as of [ParsePaths], or a star: *, log.* or ids.*, perhaps
+// with EXCEPT and paths, separated by commas.
+func ParseChoices(texts []string) ([]Choice, error) {
+	all := []Choice{}
+	for _, text := range texts {
+		c, err := parseChoice(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func parseChoice(text string) (c Choice, err error) {
+	star, rest := cutStar(text)
+	if star != "" {
+		if c.Star = star; rest == "" {
+			return c, nil
+		}
+		word, names, _ := strings.Cut(rest, " ")
+		if names = strings.TrimSpace(names); names == "" || !strings.EqualFold(word, "except") {
+			return c, fmt.Errorf("%s: want a comma, or EXCEPT and names, after %s", text, star)
+		}
+		c.Except, err = ParsePaths(names)
+		return c, err
+	}
+	paths, err := ParsePaths(text)
+	if err == nil && len(paths) > 1 {
+		err = fmt.Errorf("%s: want one column, got %d", text, len(paths))
+	}
+	if err != nil {
+		return c, err
+	}
+	return Choice{Path: paths[0]}, nil
+}
+
+// Choose returns the positions of the chosen columns in a schema, in order. A star leaves out the
+// hidden ones, and those that are named.
+func Choose(choices []Choice, schema *arrow.Schema, hidden []int, ignoreCase bool) (columns []int, err error) {
+	columns = []int{}
+	named := map[int]Path{}
+	find := func(p Path) (int, error) {
+		f, err := p.Resolve(schema, ignoreCase)
+		if err == nil && len(f.Index) > 1 {
+			err = fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
+		}
+		if err != nil {
+			return 0, err
+		}
+		return f.Index[0], nil
+	}
+	for _, c := range choices {
+		if c.Star != "" {
+			continue
+		}
+		at, err := find(c.Path)
+		if err != nil {
+			return nil, err
+		}
+		if before := named[at]; before != nil {
+			return nil, fmt.Errorf("%s and %s are the same column (name it once)", before, c.Path)
+		}
+		named[at] = c.Path
+	}
+	for _, c := range choices {
+		if c.Star == "" {
+			at, _ := find(c.Path)
+			columns = append(columns, at)
+			continue
+		}
+		if c.Star == "ids.*" {
+			return nil, fmt.Errorf("%s: a scan has no columns of IDs (choose some of the log)", c)
+		}
+		without := slices.Clone(hidden)
+		for _, p := range c.Except {
+			at, err := find(p)
+			if err != nil {
+				return nil, err
+			}
+			without = append(without, at)
+		}
+		for at := range schema.NumFields() {
+			if named[at] == nil && !slices.Contains(without, at) {
+				if slices.Contains(columns, at) {
+					return nil, fmt.Errorf("%s: %s has been chosen before (leave one of them out)", c, schema.Field(at).Name)
+				}
+				columns = append(columns, at)
+			}
+		}
+	}
+	return columns, nil
+}
