@@ -280,7 +280,7 @@ func heldTo(t *testing.T, what string, options any, fields map[string]changed, c
 func TestOptionsAndIdentity(t *testing.T) {
 	on := join.Options{On: "origin=iata", Type: join.Inner}
 	match := partition.ScanOptions{Match: []dataset.Match{{Filter: texas(t), Key: "origin"}}}
-	var log, ids partition.OpenOptions
+	log, ids := partition.OpenOptions{SampleBy: "origin"}, partition.OpenOptions{SampleBy: "iata"}
 	joined := func(out string) (bool, error) {
 		r, err := bloomjoin.JoinFiles(t.Context(), airports, flights, out, on, bloomjoin.OpenLog(log), bloomjoin.OpenIDs(ids))
 		return r.Strategy != "", err
@@ -295,18 +295,19 @@ func TestOptionsAndIdentity(t *testing.T) {
 		"Strategy": {join.Broadcast, true}, "Filter": {texas(t), true}, "FPR": {0.5, true}, "Memory": {1 << 30, true}, "Threads": {1, true}, "TempDir": {t.TempDir(), true},
 		"Mem": {memory.NewGoAllocator(), true}, "Require": {dataset.Require{Rows: 1}, true}, "Progress": {func(int64) {}, true},
 		"Shard": {}, "Pieces": {}, // parts of an output
+		"Limit": {}, // not of a directory
 	}, joined)
 	heldTo(t, "partition.ScanOptions", &match, map[string]changed{
 		"Match": {value: []dataset.Match{{Filter: texas(t), Key: "destination"}}}, "Any": {value: true}, "Columns": {value: []string{"origin"}}, "IgnoreCase": {value: true},
 		"Schema": {value: dataset.Strict}, "Pinned": {},
-		"CountNulls": {true, true}, "Threads": {1, true}, "Mem": {memory.NewGoAllocator(), true}, "Progress": {func(int64) {}, true},
+		"CountNulls": {true, true}, "Threads": {1, true}, "Mem": {memory.NewGoAllocator(), true}, "Progress": {func(int64) {}, true}, "Limit": {},
 		"Normalize": {}, // that of the filter, or an error
 	}, scanned)
 	opened := func(of map[string]changed) map[string]changed {
 		maps.Copy(of, map[string]changed{
 			"IgnoreCase": {value: true}, "Int96Nanos": {value: true}, "SkipBad": {}, "Hive": {dataset.HiveOff, true}, "HiveTypes": {"dt:date", true}, // there is no such directory
 			"Store": {storage.Local(), true}, "Mem": {memory.NewGoAllocator(), true}, "Stdin": {os.Stdin, true}, "Include": {[]string{"*"}, true}, "Exclude": {[]string{"x"}, true},
-			"PassedOver": {func(string, string) {}, true}, "Uncommitted": {true, true}, "Memory": {1 << 30, true}, "Base": {},
+			"PassedOver": {func(string, string) {}, true}, "Uncommitted": {true, true}, "Memory": {1 << 30, true}, "Base": {}, "SampleKeys": {value: 0.5}, "SampleBy": {"nothing, without SampleKeys", true},
 		})
 		return of
 	}

@@ -281,7 +281,7 @@ func TestBadValues(t *testing.T) {
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
 		"target-file-size": {"much", "0", "1MiB"}, "empty": {"keep", "write"}, // also right ones, since the output is a file
 		"format": {"xml"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
-		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
+		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"}, "limit": {"0", "-1", "x"}, "sample-keys": {"0", "101%", "-1", "NaN", "x"},
 		"index": {"a,", "a::int64"}, "index-fpr": {"0", "1", "x"}, "network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
 		"memory": {"lots", "0", "1MiB"}, "stdin-digest": {"x", "abc"}, "threads": {"-1", "x"}, "progress": {"bar"}, "progress-interval": {"0s", "9ms", "-1s", "30", "x"}, "log-format": {"xml", ""},
 		"metrics": {"-", "", ".", "s3://bucket/run.prom", "help_test.go"}, "log": {"-", "", ".", "s3://bucket/run.log", "nowhere/run.log", "help_test.go"},

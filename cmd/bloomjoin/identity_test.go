@@ -65,6 +65,7 @@ var readers = map[string]flagged{
 // writers are flags of verbs that write rows.
 var writers = map[string]flagged{
 	"allow-empty": {kind: gate, args: "--allow-empty", done: true}, "where": {kind: answer, args: "--where n<90"}, "shard": {kind: how, args: "--shard 0/2"},
+	"sample-keys": {kind: answer, args: "--sample-keys 50%"}, "limit": {kind: gate /* not of a directory */, args: "--limit 1"},
 	"ignore-case": {kind: answer, args: "--ignore-case"}, "missing-key": {kind: answer, args: "--missing-key skip-file"},
 	"count": {kind: how, not: "it writes nothing"}, "head": {kind: how, not: "it writes nothing"},
 	"columns": {kind: answer, args: "--columns k"}, "schema": {kind: answer, args: "--schema union"}, "schema-from": {kind: answer, args: "--schema-from log/dt=2024-01-01/a.parquet"},

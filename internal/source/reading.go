@@ -59,7 +59,7 @@ func (f *File) Sample() *Sample { return f.sample }
 
 // parseSample sets what SampleKeys and SampleBy ask for.
 func (o *Opening) parseSample() error {
-	if o.SampleKeys == 0 && o.SampleBy == "" {
+	if o.SampleKeys == 0 {
 		return nil
 	}
 	columns, err := keys.ParseColumns(o.SampleBy)
