@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from flights import LOGS, ON, TEXAS
@@ -101,6 +102,18 @@ def test_options_reach_the_command(tmp_path: Path) -> None:
     assert table.num_rows == report.rows_out > 0
     whole = bloomjoin.join(LOGS, TEXAS, ON, where="distance > 1000", include="*.parquet")
     assert whole.read_all().num_rows == report.rows_out
+
+
+def test_parts_of_an_answer() -> None:
+    whole = bloomjoin.join(LOGS, TEXAS, ON).read_all()
+    assert bloomjoin.join(LOGS, TEXAS, ON, limit=7).read_all() == whole.slice(0, 7)
+    some = bloomjoin.join(LOGS, TEXAS, ON, sample_keys="20%").read_all()
+    origins = set(some["origin"].to_pylist())
+    assert origins < set(whole["origin"].to_pylist())
+    assert some == whole.filter(pc.is_in(whole["origin"], pa.array(origins)))
+    filter_ = bloomjoin.build(TEXAS, "iata")
+    again = bloomjoin.scan(filter_, LOGS, "origin", sample_keys=0.2, limit=9).read_all()
+    assert again == some.slice(0, 9)
 
 
 def test_same_run_again_is_done_already(tmp_path: Path) -> None:
