@@ -94,6 +94,9 @@ type OpenOptions struct {
 	// listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
 	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
 	HiveTypes string
+	// OtherNames are columns that have another name in some files, each as "user_id|uid": whichever
+	// a file has, it is read by the first name. Names with a | or a dot are in double quotes.
+	OtherNames []string
 }
 
 // in returns the options of the room. Half of the memory is for what is between the files and

@@ -92,6 +92,7 @@ func usageErrors() []errorGroup {
 			usage("A condition that ends too early", join+"--where 'country =' -o out.parquet logs"),
 			usage("A string without quotes in a condition", scan+"--where 'country = DE' -o out.parquet logs"),
 			usage("A string in double quotes in a condition", scan+`--where 'country = "DE"' -o out.parquet logs`),
+			usage("Other names of a field", "bloomjoin join --ids ids.csv --on 'user.id|uid=user_id' -o out.parquet logs"),
 			usage("A condition on the IDs that ends too early", join+"--ids-where 'country =' -o out.parquet logs"),
 			usage("A function in a condition", join+`--where "lower(country) = 'de'" -o out.parquet logs`),
 			usage("A pattern that is not one", scan+"--include [ -o out.parquet logs"),

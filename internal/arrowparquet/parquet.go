@@ -56,6 +56,9 @@ type ParquetOptions struct {
 	// View, if not nil, returns the columns that the file is to have in place of those that it
 	// stores. Files of one schema should get one view.
 	View func(*parquet.File) (*parquet.View, error)
+	// Rename, if not nil, returns the names that columns are to have in place of those that are
+	// stored; nil: the same.
+	Rename func(names []string) ([]string, error)
 	// IgnoreCase compares the names of Constants with those of columns regardless of
 	// the case of letters.
 	IgnoreCase bool
@@ -99,6 +102,11 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 			err = f.Adopt(v, base)
 		}
 		if err != nil {
+			return nil, err
+		}
+	}
+	if opts.Rename != nil {
+		if err := rename(f, opts.Rename); err != nil {
 			return nil, err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // constantTable is a table with columns that have one value in all rows, after those
-// that are stored. (Parquet files have theirs as leaves.)
+// that are stored, which may have other names. (Parquet files have theirs as leaves.)
 type constantTable struct {
 	Table
 	mem    memory.Allocator
@@ -41,7 +41,7 @@ func withConstants(t Table, mem memory.Allocator, constants []arrowparquet.Const
 		return t
 	}
 	md := t.Schema().Metadata()
-	return &constantTable{Table: t, mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
+	return &constantTable{Table: Stored(t), mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
 }
 
 // Stored returns the table without constants.
@@ -61,6 +61,9 @@ func restored(t, inner Table) Table {
 	own := *c
 	own.Table = inner
 	fields := slices.Concat(inner.Schema().Fields(), c.schema.Fields()[c.stored():])
+	for i := range c.stored() {
+		fields[i].Name = c.schema.Field(i).Name
+	}
 	md := c.schema.Metadata()
 	own.schema = arrow.NewSchema(fields, &md)
 	return &own

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -48,6 +49,7 @@ type OpenOptions struct {
 	Where            string
 	Base             string
 	HiveTypes        string
+	OtherNames       []string
 }
 
 // Opening is [OpenOptions] with what joins and the command set beside them.
@@ -81,6 +83,7 @@ type Opening struct {
 	Layout           *HiveLayout         // of all files
 	Condition        *where.Cond         // Where; nil: none
 	include, exclude []glob.Rule         // Include, Exclude
+	others           [][]string          // OtherNames
 }
 
 // like is the first of the Parquet files that have had one schema in turn. Files that follow
@@ -104,6 +107,13 @@ func (o *Opening) Fill() (err error) {
 	if err := o.parseRules(); err != nil {
 		return err
 	}
+	for _, s := range o.OtherNames {
+		names, err := keys.ParseNames(s)
+		if err != nil {
+			return err
+		}
+		o.others = append(o.others, names)
+	}
 	if o.Where != "" {
 		if o.Condition, err = where.Parse(o.Where); err == nil {
 			for _, p := range o.Condition.Nested() {
@@ -125,7 +135,7 @@ const (
 
 // open opens the reader of the file's format.
 func (f *File) open(ctx context.Context, opts Opening) (err error) {
-	constants, err := f.constants()
+	constants, err := f.constants(&opts)
 	if err != nil {
 		return err
 	}
@@ -146,7 +156,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
-			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(),
+			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(), Rename: opts.renaming(f.name),
 		})
 		if err != nil {
 			return err
@@ -170,15 +180,21 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 			return faults.Errorf("%s: %w (text is read as IDs only, with {Text}; rows in other formats can come as an Arrow stream on standard input: see %s)", f.name, ErrNoData, stdinGuide)
 		}
 		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
-		if err == nil {
-			typed, _ := f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
-			f.table = typed.table
-		}
 	}
-	if err == nil {
-		f.table = withConstants(f.table, opts.Mem, constants, opts.IgnoreCase)
+	if err != nil {
+		return err
 	}
-	return err
+	return f.complete(&opts, constants)
+}
+
+// complete gives a table that is not Parquet its names, types and further columns.
+func (f *File) complete(opts *Opening, constants []arrowparquet.Constant) (err error) {
+	if f.table, err = renamed(f.table, opts.renaming(f.name)); err != nil {
+		return err
+	}
+	typed, _ := f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
+	f.table = withConstants(typed.table, opts.Mem, constants, opts.IgnoreCase)
+	return nil
 }
 
 // reopen returns a function that reads the file from the start.

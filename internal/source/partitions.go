@@ -153,8 +153,13 @@ func (f *File) partition(layout *HiveLayout, parts []hive.Part) error {
 }
 
 // constants returns the columns of the file's directories.
-func (f *File) constants() (list []arrowparquet.Constant, err error) {
+func (f *File) constants(opts *Opening) (list []arrowparquet.Constant, err error) {
 	for i, p := range f.parts {
+		for _, q := range f.parts[:i] {
+			if opts.others != nil && opts.first(q.Name) == opts.first(p.Name) {
+				return nil, opts.twice(f.name, opts.first(p.Name), q.Name, p.Name)
+			}
+		}
 		if c, ok := f.hive.values.Load(p); ok {
 			list = append(list, c.(arrowparquet.Constant))
 			continue
@@ -164,7 +169,7 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 			return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text))).
 				WithHint("give the column another type with {HiveTypes}")
 		}
-		c, err := arrowparquet.NewConstant(p.Name, v)
+		c, err := arrowparquet.NewConstant(opts.first(p.Name), v)
 		if err != nil {
 			return nil, f.Failed(err)
 		}
@@ -194,7 +199,7 @@ func (f *File) agree(ctx context.Context, opts Opening) error {
 	}
 	for _, p := range f.parts {
 		same := func(c arrow.Field) bool {
-			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)
+			return opts.same(c.Name, opts.first(p.Name))
 		}
 		i := slices.IndexFunc(f.Schema().Fields()[:f.StoredColumns()], same)
 		if i < 0 {

@@ -122,12 +122,12 @@ def on(given: str | Iterable[str] | Mapping[str, str]) -> str:
     return _list("on", given)
 
 
-# A quoted name, or a cast.
-_CAST = re.compile(r'("(?:[^"]|"")*")|::\s*\w+(?:\([^)]*\))?')
+# A quoted name, a cast, or another name.
+_CAST = re.compile(r'("(?:[^"]|"")*")|::\s*\w+(?:\([^)]*\))?|\|(?:"(?:[^"]|"")*"|[^,=|:]+)')
 
 
 def sides(pairs: str) -> tuple[list[str], list[str]]:
-    """Return the references of both sides in a value of --on, without casts."""
+    """Return the references of both sides in a value of --on, without casts and other names."""
     plain = _CAST.sub(lambda m: m[1] or "", pairs)
     both = [_split(pair, "=") for pair in _split(plain, ",")]
     return [pair[0] for pair in both], [pair[-1] for pair in both]
