@@ -94,8 +94,7 @@ type OpenOptions struct {
 	// listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
 	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
 	HiveTypes string
-	// OtherNames are columns that have another name in some files, each as "user_id|uid": whichever
-	// a file has, it is read by the first name. Names with a | or a dot are in double quotes.
+	// OtherNames are names of columns in other files, as "user_id|uid": all are read by the first.
 	OtherNames []string
 }
 

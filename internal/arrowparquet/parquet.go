@@ -56,8 +56,7 @@ type ParquetOptions struct {
 	// View, if not nil, returns the columns that the file is to have in place of those that it
 	// stores. Files of one schema should get one view.
 	View func(*parquet.File) (*parquet.View, error)
-	// Rename, if not nil, returns the names that columns are to have in place of those that are
-	// stored; nil: the same.
+	// Rename, if not nil, returns the columns' names, given those that are stored.
 	Rename func(names []string) ([]string, error)
 	// IgnoreCase compares the names of Constants with those of columns regardless of
 	// the case of letters.

@@ -15,7 +15,7 @@ func rename(f *parquet.File, names func([]string) ([]string, error)) error {
 		own = append(own, n.Name)
 	}
 	to, err := names(own)
-	if err != nil || to == nil {
+	if err != nil || slices.Equal(to, own) {
 		return err
 	}
 	describes := func(kv meta.KeyValue) bool { return slices.Contains(take.Describing, kv.Key) }

@@ -103,10 +103,8 @@ func ParsePairs(s string) (left, right []Column, err error) {
 		return nil, nil, err
 	}
 	for _, p := range pairs {
-		for _, c := range p {
-			if c.others != nil {
-				return nil, nil, faults.Errorf("columns %q: %s has other names, by which files are opened (set {OtherNames %s}, and name it %[2]s alone)", s, c.Path, c.names())
-			}
+		if p[0].others != nil || p[len(p)-1].others != nil {
+			return nil, nil, faults.Errorf("columns %q: want one name for each column (open the files with {OtherNames})", s)
 		}
 		left = append(left, p[0])
 		right = append(right, p[len(p)-1])
@@ -120,8 +118,7 @@ func (c Column) names() string {
 	return strings.Join(names, "|")
 }
 
-// SplitNames takes the other names of columns, as in NAME|OTHER, out of pairs of key columns: pairs is
-// for [ParsePairs], left and right are for [ParseNames].
+// SplitNames takes other names, NAME|OTHER, out of pairs of key columns.
 func SplitNames(s string) (pairs string, left, right []string, err error) {
 	all, err := parse(s, true)
 	if err != nil {
@@ -143,16 +140,17 @@ func SplitNames(s string) (pairs string, left, right []string, err error) {
 	return strings.Join(plain, ","), left, right, nil
 }
 
-// ParseNames parses the names of a column, NAME|OTHER.
+// ParseNames parses the names of a column.
 func ParseNames(s string) ([]string, error) {
 	all, err := parse(s, true)
-	if err == nil && (len(all) != 1 || len(all[0]) != 1 || all[0][0].others == nil || all[0][0].Cast != nil) {
-		err = faults.Errorf("{OtherNames} %q: want NAME|OTHER", s)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clip(all[0][0].Path), all[0][0].others...), nil
+	c := all[0][0]
+	if c.names() != s {
+		return nil, faults.Errorf("{OtherNames} %q: want names such as %s", s, c.names())
+	}
+	return append(slices.Clip(c.Path), c.others...), nil
 }
 
 // parse parses comma-separated items, each one column or, if pairs is set, one or

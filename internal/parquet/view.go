@@ -129,8 +129,7 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 	return nil
 }
 
-// Rename gives the top-level columns these names, and the file this metadata. It must be called after
-// Adopt and before AddConstants.
+// Rename gives top-level columns other names. It must be called before AddConstants.
 func (f *File) Rename(names []string, metadata []meta.KeyValue) (err error) {
 	elements, at := slices.Clone(f.Metadata.Schema), 1
 	for i, n := range f.Root.Children {

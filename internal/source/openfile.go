@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,7 @@ type Opening struct {
 	Condition        *where.Cond         // Where; nil: none
 	include, exclude []glob.Rule         // Include, Exclude
 	others           [][]string          // OtherNames
+	reads            string              // see File.Reads
 }
 
 // like is the first of the Parquet files that have had one schema in turn. Files that follow
@@ -114,8 +116,9 @@ func (o *Opening) Fill() (err error) {
 		}
 		o.others = append(o.others, names)
 	}
-	if o.Where != "" {
+	if o.reads = strings.Join(o.OtherNames, ","); o.Where != "" {
 		if o.Condition, err = where.Parse(o.Where); err == nil {
+			o.reads += " where " + o.Condition.String()
 			for _, p := range o.Condition.Nested() {
 				if !slices.ContainsFunc(o.Nested, func(q []string) bool { return slices.Equal(p, q) }) {
 					o.Nested = append(slices.Clip(o.Nested), p)
@@ -149,6 +152,10 @@ func (f *File) open(ctx context.Context, opts Opening) (err error) {
 func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.reader, f.bytes, f.reading}
 	src, remote := f.reader.(storage.Prefetcher)
+	var rename func(names []string) ([]string, error)
+	if opts.others != nil {
+		rename = func(names []string) ([]string, error) { return opts.rename(f.name, names) }
+	}
 	switch f.format {
 	case dataset.Parquet:
 		r, end := f.readOnce(opts)
@@ -156,7 +163,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
-			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(), Rename: opts.renaming(f.name),
+			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(), Rename: rename,
 		})
 		if err != nil {
 			return err
@@ -189,7 +196,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 
 // complete gives a table that is not Parquet its names, types and further columns.
 func (f *File) complete(opts *Opening, constants []arrowparquet.Constant) (err error) {
-	if f.table, err = renamed(f.table, opts.renaming(f.name)); err != nil {
+	if f.table, err = opts.renamed(f.name, f.table); err != nil {
 		return err
 	}
 	typed, _ := f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet

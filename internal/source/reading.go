@@ -25,7 +25,7 @@ func (f *File) Uncounted() bool { return f.where != nil || f.keys != nil }
 
 // setWhere binds the condition of the options, if there is one, to the file's columns.
 func (f *File) setWhere(opts *Opening) (err error) {
-	if opts.Condition == nil {
+	if f.reads = opts.reads; opts.Condition == nil {
 		return nil
 	}
 	last, schema := opts.like.where.Load(), f.Schema()

@@ -106,7 +106,7 @@ func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 
 // WithTypes returns a view of a text file: the same file, with these types of columns
 // and no others; ignoreCase finds them by names whose letters differ in case. Other files
-// are returned as they are. A column of the file's condition cannot get another type.
+// are returned as they are.
 func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) (*File, error) {
 	t, ok := Stored(f.table).(*text.Table)
 	if !ok {
