@@ -116,10 +116,19 @@ def _pairs(name: str, value: Any) -> str:
 
 
 def on(given: str | Iterable[str] | Mapping[str, str]) -> str:
-    """Return pairs of columns as the command takes them, LOGCOL=IDCOL."""
+    """Return pairs of columns as the command takes them, LOGCOL=IDCOL.
+
+    In text, ``a|b`` is a column with another name; in other values, a name with a |.
+    """
+    if isinstance(given, str):
+        return given
     if isinstance(given, Mapping):
-        return ",".join(f"{log}={ids}" for log, ids in given.items())
-    return _list("on", given)
+        given = [f"{log}={ids}" for log, ids in given.items()]
+    return re.sub(r'("(?:[^"]|"")*")|([^"=,:]*\|[^"=,:]*)', _whole, _list("on", given))
+
+
+def _whole(name: re.Match[str]) -> str:
+    return name[1] or f'"{name[2]}"'
 
 
 # A quoted name, a cast, or another name.
