@@ -305,7 +305,7 @@ func TestOptionsAndIdentity(t *testing.T) {
 	}, scanned)
 	opened := func(of map[string]changed) map[string]changed {
 		maps.Copy(of, map[string]changed{
-			"IgnoreCase": {value: true}, "Int96Nanos": {value: true}, "SkipBad": {}, "Hive": {dataset.HiveOff, true}, "HiveTypes": {"dt:date", true}, // there is no such directory
+			"IgnoreCase": {value: true}, "Int96Nanos": {value: true}, "SkipBad": {}, "Hive": {dataset.HiveOff, true}, "HiveTypes": {"dt:date", true}, "OtherNames": {value: []string{"other|another"}}, // there is no such directory
 			"Store": {storage.Local(), true}, "Mem": {memory.NewGoAllocator(), true}, "Stdin": {os.Stdin, true}, "Include": {[]string{"*"}, true}, "Exclude": {[]string{"x"}, true},
 			"PassedOver": {func(string, string) {}, true}, "Uncommitted": {true, true}, "Memory": {1 << 30, true}, "Base": {}, "SampleKeys": {value: 0.5}, "SampleBy": {"nothing, without SampleKeys", true},
 		})
@@ -313,7 +313,7 @@ func TestOptionsAndIdentity(t *testing.T) {
 	}
 	heldTo(t, "partition.OpenOptions of IDs", &ids, opened(map[string]changed{
 		"Text": {true, true}, "TextFormat": {value: dataset.CSV}, "Encoding": {value: "latin1"}, "Delimiter": {byte(','), true} /* as without */, "NoHeader": {}, "Nested": {value: [][]string{{"a", "b"}}},
-		"Column": {"iata", true}, "Types": {value: map[string]arrow.DataType{"iata": arrow.BinaryTypes.String}}, "Where": {},
+		"Column": {"iata", true}, "Types": {value: map[string]arrow.DataType{"iata": arrow.BinaryTypes.String}}, "Where": {value: "iata IS NOT NULL"},
 	}), joined)
 	ofText := changed{} // part of what Text is
 	heldTo(t, "partition.OpenOptions of the log", &log, opened(map[string]changed{

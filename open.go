@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -94,6 +96,11 @@ func opening(o *partition.OpenOptions) *source.OpenOptions {
 // openJoin opens ID and log files and returns their join and a function that
 // closes them, to be called if the error is nil.
 func (s *settings) openJoin(ctx context.Context, ids, logs []string, opts join.Options) (*join.Join, func() error, error) {
+	pairs, ofLog, ofIDs, err := keys.SplitNames(opts.On)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.On, s.log, s.ids = pairs, named(s.log, ofLog), named(s.ids, ofIDs)
 	idFiles, err := s.openIDs(ctx, ids)
 	if err != nil {
 		return nil, nil, err
@@ -108,6 +115,13 @@ func (s *settings) openJoin(ctx context.Context, ids, logs []string, opts join.O
 		return nil, nil, errors.Join(err, closeFiles())
 	}
 	return j, closeFiles, nil
+}
+
+// named returns options with other names of columns.
+func named(o *partition.OpenOptions, names []string) *partition.OpenOptions {
+	with := *cmp.Or(o, new(partition.OpenOptions))
+	with.OtherNames = append(slices.Clip(with.OtherNames), names...)
+	return &with
 }
 
 // sequence returns the records of the rows that run yields, each of which it

@@ -14,14 +14,14 @@ import tempfile
 from common import cases, harness, properties, readers
 from files import arrowfiles, catalogs, duplicates, engine, flights, formats, hive, iceberg_tables, identity, lake, look, pages, privacy, sketches, tables, text
 from first_hour import tasks
-from joins import answers, arrowjoins, joins, pagejoins, parts, unions, where
+from joins import answers, arrowjoins, conditions, joins, pagejoins, parts, unions, where
 from keys import casts, keys, normalize, numberkeys
 from runs import builds, commits, counting, find, growing, histories, mistakes, seams, shards, terminal, usage
 from writers import writers
 
 MODULES = (
     usage, terminal, mistakes, tasks, seams, keys, numberkeys, casts, joins, answers, arrowjoins, normalize, text, formats, arrowfiles, shards, builds, counting, identity, pages,
-    pagejoins, unions, engine, privacy, look, duplicates, flights, hive, sketches, where, parts, find, growing, histories, commits, lake, tables, iceberg_tables, catalogs, writers, readers,
+    pagejoins, unions, engine, privacy, look, duplicates, flights, hive, sketches, where, conditions, parts, find, growing, histories, commits, lake, tables, iceberg_tables, catalogs, writers, readers,
 )  # fmt: skip
 
 

@@ -99,6 +99,8 @@ type OpenOptions struct {
 	// listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
 	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
 	HiveTypes string
+	// OtherNames are names of columns in other files, as "user_id|uid": all are read by the first.
+	OtherNames []string
 }
 
 // in returns the options of the room. Half of the memory is for what is between the files and

@@ -146,6 +146,7 @@ func logErrors() []errorGroup {
 			failed("A column that is not there", scan+"--columns user_id,uri -o out.parquet logs"),
 			failed("A condition on a column that is not there", scan+"--where \"uri LIKE '/a%'\" -o out.parquet logs"),
 			failed("A condition with a value of another type", scan+"--where \"user_id = 'u100'\" -o out.parquet logs"),
+			failed("Two columns that are one key", "bloomjoin join --ids ids.csv --on 'user_id|country=user_id' -o out.parquet logs"),
 			failed("A condition on text with a number", "bloomjoin build --key user_id -o new.bjf --ids-where 'user_id = 5' ids.csv"),
 			failed("A condition on text whose key gets the log's type", "bloomjoin join --ids ids.csv --on user_id --ids-where \"user_id = '5'\" -o out.parquet logs"),
 			failed("A schema without a column of the log", scan+"--schema-from logs/monday.parquet -o out.parquet later.parquet"),

@@ -100,6 +100,7 @@ func usageErrors() []errorGroup {
 			usage("The first rows of a shard", join+"--limit 5 --shard 0/2 -o out.parquet logs"),
 			usage("A sample of no keys", join+"--sample-keys 0 -o out.parquet logs"),
 			usage("A sample of keys without their columns", "bloomjoin scan --sample-keys 1% -o out.parquet logs"),
+			usage("Other names of a field", "bloomjoin join --ids ids.csv --on 'user.id|uid=user_id' -o out.parquet logs"),
 			usage("A condition on the IDs that ends too early", join+"--ids-where 'country =' -o out.parquet logs"),
 			usage("A function in a condition", join+`--where "lower(country) = 'de'" -o out.parquet logs`),
 			usage("A pattern that is not one", scan+"--include [ -o out.parquet logs"),

@@ -380,3 +380,22 @@ func listsOf(t *testing.T) (all string) {
 	}
 	return all
 }
+
+// Other names of a key belong to what a run is, for the command and the calls alike.
+func TestOtherNamesAgain(t *testing.T) {
+	flagFiles(t)
+	run := []string{"join", "--ids", "one.csv", "--json", "-o", "out/", "log", "--on"}
+	works(t, "", append(run, "k|x=k")...)
+	if printed := works(t, "", append(run, "k|x=k")...); !strings.Contains(printed, `already_done":true`) {
+		t.Errorf("the same again: %s", printed)
+	}
+	for _, on := range []string{"k=k", "k|y=k", "k=k|x"} {
+		if _, said, code := called(t, "", append(run, on)...); code != session.ExitFailed || !strings.Contains(said, "does not come from these inputs and options") {
+			t.Errorf("--on %s: exit code %d: %s", on, code, said)
+		}
+	}
+	r, err := bloomjoin.JoinFiles(t.Context(), []string{"one.csv"}, []string{"log"}, "out/", join.Options{On: "k|x=k"})
+	if err != nil || r.Strategy != "" {
+		t.Errorf("the call after the command: %+v, %v; want no strategy, as nothing is left to do", r, err)
+	}
+}

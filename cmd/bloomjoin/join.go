@@ -37,7 +37,8 @@ type joinFlags struct {
 	dir                                           flags.Directory
 	fpr                                           float64
 	count                                         bool
-	estimates                                     bool // of plan: nothing is written
+	estimates                                     bool     // of plan: nothing is written
+	logNames                                      []string // other names of key columns of the log
 	head                                          look.Head
 }
 
@@ -111,7 +112,7 @@ func (o *joinFlags) addInput(f *pflag.FlagSet) {
 
 // addKeys adds the flags for keys, which plan has, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
-	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; COL::TYPE casts")
+	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; COL|OTHER, COL::TYPE")
 	o.keys.Add(f)
 }
 
@@ -173,6 +174,10 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Openin
 	if o.on == "" {
 		return opts, flags.Required("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
+	if o.on, o.logNames, open.OtherNames, err = keys.SplitNames(o.on); err != nil {
+		return opts, flags.Usagef("--on: %w", err)
+	}
+	opts.On = o.on
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
 		return opts, flags.Usagef("--on: %w", err)
@@ -302,7 +307,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	c.WatchReader(ctx, out.Name)
 	r.layout, r.count, r.head, r.out, r.shard = &o.layout, o.count, &o.head, out, opts.Shard
-	openLog := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
+	openLog := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos, OtherNames: o.logNames}}
 	if err := r.joinInputs(ctx, o, opts, &openLog, args); err != nil {
 		return err
 	}

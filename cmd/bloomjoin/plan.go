@@ -101,7 +101,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
 		return flags.Usagef("--scan-speed: %w", err)
 	}
-	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
+	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos, OtherNames: o.logNames}}
 	if err := cmp.Or(o.inputs.Fill(&openLogs), o.where.Fill(&openLogs, &o.keys)); err != nil {
 		return err
 	}

@@ -56,6 +56,8 @@ type ParquetOptions struct {
 	// View, if not nil, returns the columns that the file is to have in place of those that it
 	// stores. Files of one schema should get one view.
 	View func(*parquet.File) (*parquet.View, error)
+	// Rename, if not nil, returns the columns' names, given those that are stored.
+	Rename func(names []string) ([]string, error)
 	// IgnoreCase compares the names of Constants with those of columns regardless of
 	// the case of letters.
 	IgnoreCase bool
@@ -108,6 +110,11 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 			err = f.Adopt(v, base)
 		}
 		if err != nil {
+			return nil, err
+		}
+	}
+	if opts.Rename != nil {
+		if err := rename(f, opts.Rename); err != nil {
 			return nil, err
 		}
 	}

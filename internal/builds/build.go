@@ -21,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/counting"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -185,7 +186,9 @@ func (p *Plan) agree(columns []keys.Column) error {
 		_, _, skips := f.BadLines()
 		return skips
 	})
-	p.Spec.reading = append(p.Spec.reading, conditions(p.files)...)
+	if reads := slices.Compact(each.Slice(p.files, (*source.File).Reads)); strings.Join(reads, "") != "" {
+		p.Spec.reading = append(p.Spec.reading, reads...)
+	}
 	if err := p.classes(columns); err != nil {
 		return err
 	}

@@ -176,18 +176,3 @@ func readAs(f *source.File, enc *keys.Encoder) string {
 	}
 	return as
 }
-
-// conditions returns the conditions of files: one if they share it, none if they have none.
-func conditions(files []*source.File) (all []string) {
-	for _, f := range files {
-		c := "all rows"
-		if w := f.Where(); w != nil {
-			c = "rows where " + w.String()
-		}
-		all = append(all, c)
-	}
-	if all = slices.Compact(all); len(all) == 1 && files[0].Where() == nil {
-		return nil
-	}
-	return all
-}

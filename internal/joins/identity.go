@@ -62,6 +62,9 @@ func (o Options) SetRun(ctx context.Context, out *output.Destination, missingKey
 	if c, err := where.Parse(openIDs.Where); openIDs.Where != "" && err == nil {
 		words = append(words, "IDs where "+c.String())
 	}
+	if len(openIDs.OtherNames) > 0 {
+		words = append(words, fmt.Sprintf("names of IDs %q", openIDs.OtherNames))
+	}
 	scan := &keyscan.ScanOptions{Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned, Limit: o.Limit}
 	words = append(words, out.Layout(ctx, o.Columns, scan, missingKey, openLog.Int96Nanos)...)
 	// What the command decides from the above:

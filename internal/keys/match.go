@@ -118,7 +118,7 @@ func padded(from, to Class) string {
 }
 
 // as returns the column with a cast to a type of the class.
-func (c Column) as(to Class) Column { return Column{c.Path, TypeOf(to)} }
+func (c Column) as(to Class) Column { return Column{Path: c.Path, Cast: TypeOf(to)} }
 
 // joined lists classes for a message.
 func joined(classes []Class) string {

@@ -24,7 +24,7 @@ type Path []string
 func (p Path) String() string {
 	parts := make([]string, len(p))
 	for i, s := range p {
-		if s == "" || s[0] == '*' || strings.ContainsAny(s, `.,="`) || strings.Contains(s, castMark) {
+		if s == "" || s[0] == '*' || strings.ContainsAny(s, `.,="|`) || strings.Contains(s, castMark) {
 			s = `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 		}
 		parts[i] = s
@@ -51,7 +51,8 @@ func (p Path) Flat() string {
 // Column is a key column and, if it is cast, the type.
 type Column struct {
 	Path
-	Cast arrow.DataType // a type from [ParseType]; nil: no cast
+	Cast   arrow.DataType // a type from [ParseType]; nil: no cast
+	others []string       // names that it may have instead
 }
 
 // castMark separates a column from the type it is cast to.
@@ -102,10 +103,54 @@ func ParsePairs(s string) (left, right []Column, err error) {
 		return nil, nil, err
 	}
 	for _, p := range pairs {
+		if p[0].others != nil || p[len(p)-1].others != nil {
+			return nil, nil, faults.Errorf("columns %q: want one name for each column (open the files with {OtherNames})", s)
+		}
 		left = append(left, p[0])
 		right = append(right, p[len(p)-1])
 	}
 	return left, right, nil
+}
+
+// names returns the column with its other names, as in NAME|OTHER.
+func (c Column) names() string {
+	names := each.Slice(append(slices.Clip(c.Path), c.others...), func(name string) string { return Path{name}.String() })
+	return strings.Join(names, "|")
+}
+
+// SplitNames takes other names, NAME|OTHER, out of pairs of key columns.
+func SplitNames(s string) (pairs string, left, right []string, err error) {
+	all, err := parse(s, true)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	var plain []string
+	for _, p := range all {
+		plain = append(plain, strings.Join(each.Slice(p, Column.String), "="))
+		if p[0].others != nil {
+			left = append(left, p[0].names())
+		}
+		if c := p[len(p)-1]; c.others != nil {
+			right = append(right, c.names())
+		}
+	}
+	if left == nil && right == nil {
+		return s, nil, nil, nil
+	}
+	return strings.Join(plain, ","), left, right, nil
+}
+
+// ParseNames parses the names of a column.
+func ParseNames(s string) ([]string, error) {
+	all, err := parse(s, true)
+	if err != nil {
+		return nil, err
+	}
+	c := all[0][0]
+	if c.names() != s {
+		return nil, faults.Errorf("{OtherNames} %q: want names such as %s", s, c.names())
+	}
+	return append(slices.Clip(c.Path), c.others...), nil
 }
 
 // parse parses comma-separated items, each one column or, if pairs is set, one or
@@ -121,6 +166,16 @@ func parse(s string, pairs bool) ([][]Column, error) {
 			return nil, fmt.Errorf("columns %q: %w", s, err)
 		}
 		c.Path = append(c.Path, name)
+		for err == nil && pairs && strings.HasPrefix(tail, "|") {
+			name, tail, err = parseName(tail[1:], pairs)
+			c.others = append(c.others, name)
+		}
+		if err == nil && c.others != nil && (len(c.Path) > 1 || strings.HasPrefix(tail, ".")) {
+			err = faults.Unsupported(fault.At{}, "other names of a field of a struct").WithHint(`name whole columns; quote a name that has a |, as '"a|b"'`)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("columns %q: %w", s, err)
+		}
 		if strings.HasPrefix(tail, castMark) {
 			if c.Cast, tail, err = parseCast(tail[len(castMark):], pairs); err != nil {
 				return nil, fmt.Errorf("columns %q: %w", s, err)
@@ -164,7 +219,7 @@ func parseCast(s string, pairs bool) (t arrow.DataType, tail string, err error) 
 func parseName(s string, pairs bool) (name, tail string, err error) {
 	stops := ".,"
 	if pairs {
-		stops = ".,="
+		stops = ".,=|"
 	}
 	if !strings.HasPrefix(s, `"`) {
 		n := strings.IndexAny(s, stops)

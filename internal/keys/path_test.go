@@ -2,6 +2,7 @@ package keys_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -285,5 +286,23 @@ func TestColumns(t *testing.T) {
 	}
 	if got := enc.Classes(); !slices.Equal(got, []keys.Class{keys.Integer, keys.Integer, keys.Instant, keys.Integer}) {
 		t.Errorf("classes %v", got)
+	}
+}
+
+// TestSplitNames: other names are taken out of pairs; what is quoted is one name.
+func TestSplitNames(t *testing.T) {
+	for in, want := range map[string]string{
+		"a=b": "a=b [] []", `"a|b"=c`: `"a|b"=c [] []`, "a|b=c": "a=c [a|b] []", "a|b": "a [a|b] [a|b]", "a|b|c::int64=d|e::int64,f": "a::int64=d::int64,f [a|b|c] [d|e]",
+		`"x.y"|"p|q"=z`: `"x.y"=z ["x.y"|"p|q"] []`,
+	} {
+		pairs, left, right, err := keys.SplitNames(in)
+		if got := fmt.Sprint(pairs, " ", left, " ", right); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"a.b|c=d", "a|b.c=d", "a|=d", "|a=d"} {
+		if _, _, _, err := keys.SplitNames(in); err == nil {
+			t.Errorf("%s: no error", in)
+		}
 	}
 }

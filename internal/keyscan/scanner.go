@@ -187,8 +187,7 @@ func (s *Scanner) Begin() error {
 	return nil
 }
 
-// Result returns ResultExact if every filter is exact, else ResultCandidates; ResultFiltered if the
-// condition alone decides.
+// Result returns ResultFiltered without a filter, ResultExact if every one is exact, else ResultCandidates.
 func (s *Scanner) Result() string {
 	if s.conditional() {
 		return source.ResultFiltered

@@ -99,6 +99,9 @@ func OfRows(ignoreCase, nullMisfits bool, open *source.OpenOptions) []string {
 	if open.IgnoreCase != ignoreCase {
 		words = append(words, fmt.Sprint("ignore case of columns ", open.IgnoreCase))
 	}
+	if len(open.OtherNames) > 0 {
+		words = append(words, fmt.Sprintf("names %q", open.OtherNames))
+	}
 	if open.Text {
 		words = append(words, fmt.Sprintf("text %q", []any{open.TextFormat, open.Encoding, open.Delimiter, open.NoHeader, open.Nested, open.Column, open.Types, open.SkipBad}))
 	}

@@ -129,6 +129,27 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 	return nil
 }
 
+// Rename gives top-level columns other names. It must be called before AddConstants.
+func (f *File) Rename(names []string, metadata []meta.KeyValue) (err error) {
+	elements, at := slices.Clone(f.Metadata.Schema), 1
+	for i, n := range f.Root.Children {
+		elements[at].Name = names[i]
+		at += elementsOf(n)
+	}
+	f.Metadata.Schema, f.Metadata.KeyValueMetadata = elements, metadata
+	f.Schema, err = f.Metadata.Tree(fault.At{File: f.Name})
+	return err
+}
+
+// elementsOf returns the number of elements of a node.
+func elementsOf(n *meta.Node) int {
+	all := 1
+	for _, c := range n.Children {
+		all += elementsOf(c)
+	}
+	return all
+}
+
 // Keep charges memory that is kept as long as the file.
 func (f *File) Keep(bytes int64) error { return f.charge(fault.At{File: f.Name}, bytes) }
 

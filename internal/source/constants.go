@@ -10,13 +10,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cause"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // constantTable is a table with columns that have one value in all rows, after those
-// that are stored. (Parquet files have theirs as leaves.)
+// that are stored, which may have other names. (Parquet files have theirs as leaves.)
 type constantTable struct {
 	Table
 	mem    memory.Allocator
@@ -41,7 +44,7 @@ func withConstants(t Table, mem memory.Allocator, constants []arrowparquet.Const
 		return t
 	}
 	md := t.Schema().Metadata()
-	return &constantTable{Table: t, mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
+	return &constantTable{Table: Stored(t), mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
 }
 
 // Stored returns the table without constants.
@@ -61,6 +64,9 @@ func restored(t, inner Table) Table {
 	own := *c
 	own.Table = inner
 	fields := slices.Concat(inner.Schema().Fields(), c.schema.Fields()[c.stored():])
+	for i := range c.stored() {
+		fields[i].Name = c.schema.Field(i).Name
+	}
 	md := c.schema.Metadata()
 	own.schema = arrow.NewSchema(fields, &md)
 	return &own
@@ -140,4 +146,43 @@ func UpTo(n int) []int {
 		s[i] = i
 	}
 	return s
+}
+
+// same reports whether two names mean one column.
+func (o *Opening) same(a, b string) bool { return a == b || o.IgnoreCase && strings.EqualFold(a, b) }
+
+// rename returns the names that columns of a file are read by; see OpenOptions.OtherNames.
+func (o *Opening) rename(file string, names []string) ([]string, error) {
+	to := slices.Clone(names)
+	for _, g := range o.others {
+		at := -1
+		for i, name := range names {
+			if !slices.ContainsFunc(g, func(other string) bool { return o.same(other, name) }) {
+				continue
+			}
+			if at >= 0 && names[at] != name {
+				return nil, faults.Of(cause.NoColumn, faults.Mismatch(fault.At{File: file}, "columns that are read as "+g[0], "one", names[at]+" and "+name)).
+					WithHint("leave one of them out of {OtherNames}")
+			}
+			if at = i; !o.same(name, g[0]) {
+				to[i] = g[0]
+			}
+		}
+	}
+	return to, nil
+}
+
+// renamed returns a table, which is not Parquet, with the names that its columns are read by.
+func (o *Opening) renamed(file string, t Table) (Table, error) {
+	fields := slices.Clone(t.Schema().Fields())
+	names := each.Slice(fields, func(f arrow.Field) string { return f.Name })
+	to, err := o.rename(file, names)
+	if err != nil || slices.Equal(to, names) {
+		return t, err
+	}
+	for i := range fields {
+		fields[i].Name = to[i]
+	}
+	md := t.Schema().Metadata()
+	return &constantTable{Table: t, schema: take.WithoutKeys(arrow.NewSchema(fields, &md), take.Describing...)}, nil
 }

@@ -68,6 +68,7 @@ type File struct {
 
 	where    *where.Bound // the condition of its rows; nil: none
 	sample   *Sample      // of their keys; nil: all
+	reads    string       // see Reads
 	of       *OfTable     // nil: it is in no table
 	deleted  *roaring.Bitmap
 	keys     *deletedKeys // nil: no row is deleted by its key
@@ -108,6 +109,9 @@ func (f *File) Reader() storage.Reader { return f.reader }
 
 // Where returns the condition of the rows that the file has; nil: it has all.
 func (f *File) Where() *where.Bound { return f.where }
+
+// Reads returns other names of columns and the condition, if there are any.
+func (f *File) Reads() string { return f.reads }
 
 // Partial reports whether rows that the file stores may be left out: it has a condition, or some are
 // deleted.

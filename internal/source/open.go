@@ -256,6 +256,9 @@ func openStdin(opts Opening) (*File, error) {
 	switch f.format = byMagic(head[:n]); f.format {
 	case dataset.ArrowStream:
 		if f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
+			err = f.complete(&opts, nil)
+		}
+		if err == nil {
 			f.setReaders()
 			err = f.setWhere(&opts)
 		}
@@ -283,7 +286,9 @@ func openStdin(opts Opening) (*File, error) {
 		Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, Nested: opts.Nested, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
-		f, _ = f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
+		err = f.complete(&opts, nil)
+	}
+	if err == nil {
 		f.setReaders()
 		err = f.setWhere(&opts)
 	}

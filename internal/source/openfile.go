@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,7 @@ type OpenOptions struct {
 	SampleBy         string
 	Base             string
 	HiveTypes        string
+	OtherNames       []string
 }
 
 // Opening is [OpenOptions] with what joins and the command set beside them.
@@ -87,6 +89,8 @@ type Opening struct {
 	NullMisfits      bool                // values that do not fit casts of SampleBy are NULL
 	sample           *Sample             // SampleKeys; nil: all
 	include, exclude []glob.Rule         // Include, Exclude
+	others           [][]string          // OtherNames
+	reads            string              // see File.Reads
 }
 
 // like is the first of the Parquet files that have had one schema in turn. Files that follow
@@ -110,8 +114,16 @@ func (o *Opening) Fill() (err error) {
 	if err := cmp.Or(o.parseRules(), o.parseSample()); err != nil {
 		return err
 	}
-	if o.Where != "" {
+	for _, s := range o.OtherNames {
+		names, err := keys.ParseNames(s)
+		if err != nil {
+			return err
+		}
+		o.others = append(o.others, names)
+	}
+	if o.reads = strings.Join(o.OtherNames, ","); o.Where != "" {
 		if o.Condition, err = where.Parse(o.Where); err == nil {
+			o.reads += " where " + o.Condition.String()
 			for _, p := range o.Condition.Nested() {
 				if !slices.ContainsFunc(o.Nested, func(q []string) bool { return slices.Equal(p, q) }) {
 					o.Nested = append(slices.Clip(o.Nested), p)
@@ -131,7 +143,7 @@ const (
 
 // open opens the reader of the file's format.
 func (f *File) open(ctx context.Context, opts Opening) (err error) {
-	constants, err := f.constants()
+	constants, err := f.constants(&opts)
 	if err != nil {
 		return err
 	}
@@ -145,6 +157,10 @@ func (f *File) open(ctx context.Context, opts Opening) (err error) {
 func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.reader, f.bytes, f.reading}
 	src, remote := f.reader.(storage.Prefetcher)
+	var rename func(names []string) ([]string, error)
+	if opts.others != nil {
+		rename = func(names []string) ([]string, error) { return opts.rename(f.name, names) }
+	}
 	switch f.format {
 	case dataset.Parquet:
 		r, end := f.readOnce(opts)
@@ -152,7 +168,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
-			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(),
+			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(), Rename: rename,
 		})
 		if err != nil {
 			return err
@@ -176,15 +192,21 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 			return faults.Errorf("%s: %w (text is read as IDs only, with {Text}; rows in other formats can come as an Arrow stream on standard input: see %s)", f.name, ErrNoData, stdinGuide)
 		}
 		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
-		if err == nil {
-			typed, _ := f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
-			f.table = typed.table
-		}
 	}
-	if err == nil {
-		f.table = withConstants(f.table, opts.Mem, constants, opts.IgnoreCase)
+	if err != nil {
+		return err
 	}
-	return err
+	return f.complete(&opts, constants)
+}
+
+// complete gives a table that is not Parquet its names, types and further columns.
+func (f *File) complete(opts *Opening, constants []arrowparquet.Constant) (err error) {
+	if f.table, err = opts.renamed(f.name, f.table); err != nil {
+		return err
+	}
+	typed, _ := f.WithTypes(opts.Types, opts.IgnoreCase) // it has no condition yet
+	f.table = withConstants(typed.table, opts.Mem, constants, opts.IgnoreCase)
+	return nil
 }
 
 // reopen returns a function that reads the file from the start.

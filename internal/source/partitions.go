@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -153,7 +154,11 @@ func (f *File) partition(layout *HiveLayout, parts []hive.Part) error {
 }
 
 // constants returns the columns of the file's directories.
-func (f *File) constants() (list []arrowparquet.Constant, err error) {
+func (f *File) constants(opts *Opening) (list []arrowparquet.Constant, err error) {
+	names, err := opts.rename(f.name, each.Slice(f.parts, func(p hive.Part) string { return p.Name }))
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range f.parts {
 		if c, ok := f.hive.values.Load(p); ok {
 			list = append(list, c.(arrowparquet.Constant))
@@ -164,7 +169,7 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 			return nil, faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text))).
 				WithHint("give the column another type with {HiveTypes}")
 		}
-		c, err := arrowparquet.NewConstant(p.Name, v)
+		c, err := arrowparquet.NewConstant(names[i], v)
 		if err != nil {
 			return nil, f.Failed(err)
 		}
@@ -193,8 +198,9 @@ func (f *File) agree(ctx context.Context, opts Opening) error {
 		return nil
 	}
 	for _, p := range f.parts {
+		as, _ := opts.rename(f.name, []string{p.Name})
 		same := func(c arrow.Field) bool {
-			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)
+			return opts.same(c.Name, as[0])
 		}
 		i := slices.IndexFunc(f.Schema().Fields()[:f.StoredColumns()], same)
 		if i < 0 {

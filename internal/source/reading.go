@@ -25,7 +25,7 @@ func (f *File) Uncounted() bool { return f.Filtered() || f.keys != nil }
 
 // setWhere binds the condition of the options, if there is one, to the file's columns.
 func (f *File) setWhere(opts *Opening) (err error) {
-	if f.sample = opts.sample; opts.Condition == nil {
+	if f.sample, f.reads = opts.sample, opts.reads; opts.Condition == nil {
 		return nil
 	}
 	last, schema := opts.like.where.Load(), f.Schema()

@@ -97,7 +97,7 @@ func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 	for _, c := range columns {
 		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
 			if class, err := keys.ClassOf(field.Type); err == nil && class == keys.Bytes {
-				names = append(names, f.Schema().Field(field.Index[0]).Name)
+				names = append(names, t.Schema().Field(field.Index[0]).Name)
 			}
 		}
 	}
@@ -106,22 +106,22 @@ func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 
 // WithTypes returns a view of a text file: the same file, with these types of columns
 // and no others; ignoreCase finds them by names whose letters differ in case. Other files
-// are returned as they are. A column of the file's condition cannot get another type.
+// are returned as they are.
 func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) (*File, error) {
 	t, ok := Stored(f.table).(*text.Table)
 	if !ok {
 		return f, nil
 	}
-	if ignoreCase {
-		spelled := map[string]arrow.DataType{}
-		for name, typ := range types {
-			for _, column := range t.Schema().Fields() {
-				if strings.EqualFold(column.Name, name) {
-					spelled[column.Name] = typ
+	if f.table != Table(t) || ignoreCase { // then columns may have other names
+		stored := map[string]arrow.DataType{}
+		for i, column := range t.Schema().Fields() {
+			for name, typ := range types {
+				if as := f.Schema().Field(i).Name; as == name || ignoreCase && strings.EqualFold(as, name) {
+					stored[column.Name] = typ
 				}
 			}
 		}
-		types = spelled
+		types = stored
 	}
 	view := f.with(restored(f.table, t.WithTypes(types)))
 	if f.where == nil {

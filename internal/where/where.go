@@ -79,7 +79,7 @@ type Cond struct{ root *node }
 // parentheses, or on which of several spellings the text used (x <> 1, NOT x = 1).
 func (c *Cond) String() string { return c.root.text() }
 
-// Nested returns the paths of the condition's fields of structs.
+// Nested returns the paths into structs.
 func (c *Cond) Nested() [][]string {
 	return keys.NestedPaths(each.Slice(c.root.tests(nil), func(t *test) keys.Column { return keys.Column{Path: t.path} }))
 }
@@ -106,9 +106,6 @@ type Bound struct {
 	columns []keys.Field
 	preds   []*Pred
 }
-
-// String returns [Cond.String].
-func (b *Bound) String() string { return b.root.text() }
 
 // Columns returns the columns of the condition, each once, in order of appearance:
 // top-level columns or fields of structs.

@@ -119,18 +119,27 @@ def _pairs(name: str, value: Any) -> str:
 
 
 def on(given: str | Iterable[str] | Mapping[str, str]) -> str:
-    """Return pairs of columns as the command takes them, LOGCOL=IDCOL."""
+    """Return pairs of columns as the command takes them, LOGCOL=IDCOL.
+
+    In text, ``a|b`` is a column with another name; in other values, a name with a |.
+    """
+    if isinstance(given, str):
+        return given
     if isinstance(given, Mapping):
-        return ",".join(f"{log}={ids}" for log, ids in given.items())
-    return _list("on", given)
+        given = [f"{log}={ids}" for log, ids in given.items()]
+    return re.sub(r'("(?:[^"]|"")*")|([^"=,:]*\|[^"=,:]*)', _whole, _list("on", given))
 
 
-# A quoted name, or a cast.
-_CAST = re.compile(r'("(?:[^"]|"")*")|::\s*\w+(?:\([^)]*\))?')
+def _whole(name: re.Match[str]) -> str:
+    return name[1] or f'"{name[2]}"'
+
+
+# A quoted name, a cast, or another name.
+_CAST = re.compile(r'("(?:[^"]|"")*")|::\s*\w+(?:\([^)]*\))?|\|(?:"(?:[^"]|"")*"|[^,=|:]+)')
 
 
 def sides(pairs: str) -> tuple[list[str], list[str]]:
-    """Return the references of both sides in a value of --on, without casts."""
+    """Return the references of both sides in a value of --on, without casts and other names."""
     plain = _CAST.sub(lambda m: m[1] or "", pairs)
     both = [_split(pair, "=") for pair in _split(plain, ",")]
     return [pair[0] for pair in both], [pair[-1] for pair in both]

@@ -48,6 +48,7 @@ var flags = map[string]string{
 	"Known":            "--against",
 	"Int96Nanos true":  "--int96 ns",
 	"MergePartial":     "--partial",
+	"OtherNames":       "--on",
 	"NullMisfits":      "--cast-errors null",
 	"Output":           "-o",
 	"Plain":            "--from",
