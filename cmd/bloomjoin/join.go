@@ -248,7 +248,7 @@ func (o *joinFlags) chooseColumns(opts *joins.Options) error {
 	if o.count {
 		opts.Columns = []string{}
 	}
-	texts, err := o.layout.Columns.Texts(false)
+	texts, err := o.layout.Columns.Texts()
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		{join.Inner, []string{"k", "k"}, []string{"k is named twice"}},
 		{join.Inner, []string{"log.k", "ids.k"}, []string{"log.k and ids.k are the same column"}},
 		{join.Left, []string{"name", "ids.name"}, []string{"name and ids.name are the same column"}},
-		{join.Inner, []string{"a.b"}, []string{"a.b is a path", `'"a.b"'`}},
+		{join.Inner, []string{"a.b"}, []string{`no column "a"`}},
 		{join.Inner, []string{"k,name"}, []string{"want one column, got 2"}},
 		{join.Inner, []string{""}, []string{"a column name is empty"}},
 		{join.Semi, []string{"ids.x"}, []string{"ids.x", "type semi has no columns of the IDs"}},

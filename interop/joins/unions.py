@@ -82,12 +82,12 @@ class Case:
             tables.write(table, log / f"{i}.parquet", **self.options)
         return log, tables.write(self.ids, ids, **self.options)
 
-    def run(self, t, log, ids, *more):
+    def run(self, t, log, ids, *more, schema=("--schema", "union")):
         """The answer as one table: of a directory, the files must have one schema."""
         out = t.path("out") if self.directory else t.path("out.parquet")
         for shard in range(self.shards):
             of = ["--shard", f"{shard}/{self.shards}"] if self.shards > 1 else []
-            t.run("join", "--ids", ids, "--on", "k", "--type", self.kind, "--schema", "union", *self.how, *of, *more, "-o", f"{out}/" if self.directory else out, log)
+            t.run("join", "--ids", ids, "--on", "k", "--type", self.kind, *schema, *self.how, *of, *more, "-o", f"{out}/" if self.directory else out, log)
         got = [tables.read(f) for f in tables.data_files(out)] if self.directory else [tables.read(out)]
         assert len({g.schema for g in got}) <= 1, f"schemas {[g.schema for g in got]}"
         return pa.concat_tables(got) if got else None
@@ -117,6 +117,124 @@ def one(t, oracle, seen, case):
         ids.unlink()
 
 
+class Chosen(Case):
+    """A case with --columns: names, fields of structs, stars and EXCEPT."""
+
+    def __init__(self, d, kind):
+        super().__init__(d, kind)
+        self.alike = d.chance(40)  # files of one schema, so that nothing is united by --schema
+        if self.alike:
+            table = self.logs[d.number(0, len(self.logs) - 1)]
+            self.logs, self.log = [table, table.slice(0, table.num_rows // 2)], pa.concat_tables([table, table.slice(0, table.num_rows // 2)])
+        self.pairs = kind not in ("semi", "anti")
+        theirs = [("ids", c) for c in self.ids.column_names if c != "k"] if self.pairs else []
+        self.all = [("log", c) for c in self.log.column_names] + theirs
+        named = d.some(self.all, 0, 4)
+        self.fields = self.paths(d) if ("log", "s") in named and d.chance(70) else []
+        items = [self.spelled(d, c) for c in named]
+        if self.fields:
+            at = named.index(("log", "s"))
+            prefix = items[at].removesuffix("s") or d.choice(["", "log."] if ("ids", "s") not in self.all else ["log."])
+            items[at : at + 1] = [prefix + "s." + ".".join(f) for f in self.fields]
+            named[at : at + 1] = [("log", "s")] * len(self.fields)
+        self.items = [(text, [c]) for text, c in zip(items, named, strict=True)]
+        for star in d.choice([["*"], [], ["log.*"], ["log.*", "ids.*"], ["ids.*"]] if self.pairs else [["*"], [], ["log.*"]]):
+            of = [c for c in self.all if star in ("*", c[0] + ".*")]
+            without = d.some([c for c in of if c[0] == "ids" or c[1] != "k" or star != "ids.*"], 0, 2) if of else []
+            bare = star != "*" and d.chance(50)
+            text = star + (d.choice([" except ", " EXCEPT "]) + ",".join(c[1] if bare else self.spelled(d, c) for c in without) if without else "")
+            self.items.insert(d.number(0, len(self.items)), (text, [c for c in of if c not in named and c not in without]))
+        self.one = d.chance(50)  # one flag, as far as EXCEPT lets it
+        self.output = []
+        for _, columns in self.items:
+            self.output += [c for c in columns if c not in self.output]
+
+    def paths(self, d):
+        kind = self.log.schema.field("s").type
+        paths = [[f.name] for f in kind] + ([["r", "y"]] if "r" in {f.name for f in kind} and d.chance(50) else [])
+        chosen = d.some([tuple(p) for p in paths], 1, 3)
+        return [p for p in chosen if p != ("r",) or ("r", "y") not in chosen]
+
+    def spelled(self, d, c):
+        other = ("ids" if c[0] == "log" else "log", c[1])
+        if other in self.all:
+            return ".".join(c)
+        return d.choice([c[1], ".".join(c)])
+
+    def flags(self):
+        flags = []
+        for text, _ in self.items:
+            if self.one and flags and " " not in flags[-1]:
+                flags[-1] += "," + text
+            else:
+                flags.append(text)
+        return [f"--columns={f}" for f in flags] + ([] if self.alike else ["--schema", "union"])
+
+    def __repr__(self):
+        return f"{self.flags()} {self.fields} {super().__repr__()}"
+
+    def question(self):
+        taken = {c for side, c in self.output if side == "log"}
+        listed, names = [], []
+        for side, c in self.output:
+            name = c
+            while side == "ids" and name in taken:
+                name += "_ids"
+            taken.add(name)
+            names.append(name)
+            listed.append(f'coalesce(l.k, r.k) as k' if c == "k" and self.pairs else f'{"l" if side == "log" else "r"}."{c}" as "{name}"')
+        return f"select {', '.join(listed)} from l {self.kind} join r on l.k = r.k", names
+
+
+def picked(column, paths):
+    """A struct column with some fields alone, as pyarrow makes it."""
+    column = column.combine_chunks()
+    column = column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
+    tops = {}
+    for p in paths:
+        tops.setdefault(p[0], []).append(p[1:])
+    fields = [f for f in column.type if f.name in tops]  # in the struct's order
+    arrays = [picked(c, tops[f.name]) if all(tops[f.name]) and tops[f.name] else c for f in fields for c in [column.field(f.name)]]
+    return pa.StructArray.from_arrays(arrays, names=[f.name for f in fields], mask=column.is_null())
+
+
+def choose(t, oracle, seen, case):
+    if not case.output:
+        return
+    log, ids = case.store(t)
+    try:
+        got = case.run(t, log, ids, *case.flags(), schema=[])
+        whole = case.log
+        if case.fields:
+            whole = whole.set_column(whole.column_names.index("s"), "s", picked(whole.column("s"), case.fields))
+        oracle.take(whole, case.ids, [("k", "k")])
+        want, names = case.question()
+        if got is None:
+            wrong = oracle.ask(f"select count(*) from ({want})") != [(0,)] and "no output"
+        else:
+            wrong = oracle.unlike(got, want, names)
+        assert not wrong, wrong
+        seen["cases"] += 1
+        seen["fields"] += bool(case.fields)
+        seen["EXCEPT"] += any("xcept" in f.lower() for f in case.flags())
+        seen["rows"] += got is not None and got.num_rows > 0
+    finally:
+        shutil.rmtree(log)
+        ids.unlink()
+
+
+def columns(t):
+    oracle, seen = joins.Oracle(), collections.Counter()
+    for kind in joins.TYPES:
+
+        @hypothesis.given(drawn(Chosen, kind))
+        def as_others(case):
+            choose(t, oracle, seen, case)
+
+        properties.hold(t, f"{kind}, as pyarrow and DuckDB", as_others, CASES, 400)
+    properties.varied(t, seen, {"rows": 0.4, "fields": 0.05, "EXCEPT": 0.1})
+
+
 def unions(t):
     oracle, seen = joins.Oracle(), collections.Counter()
     for kind in joins.TYPES:
@@ -131,3 +249,4 @@ def unions(t):
 
 def run(t, _repository):
     t.group("schema union", unions)
+    t.group("columns", columns)

@@ -109,19 +109,15 @@ func (c *Chosen) Set(s string) error {
 // Type implements pflag.Value.
 func (c *Chosen) Type() string { return "string" }
 
-// Texts returns the columns and stars as options take them; nil if there are none. A scan chooses
-// columns of the log alone.
-func (c Chosen) Texts(scan bool) (texts []string, err error) {
+// Texts returns the columns and stars as options take them; nil if there are none.
+func (c Chosen) Texts() (texts []string, err error) {
 	all, err := keys.ParseChoices(c)
 	if err != nil {
 		return nil, Usagef("--columns: %w", err)
 	}
 	for _, one := range all {
 		text := one.String()
-		switch {
-		case scan && len(one.Path) > 1:
-			return nil, Usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, text, strings.Join(one.Path, "."))
-		case slices.Contains(texts, text):
+		if slices.Contains(texts, text) {
 			return nil, Usagef("--columns: %s is named twice (name it once)", text)
 		}
 		texts = append(texts, text)
