@@ -93,7 +93,7 @@ func (c *cli) joinCmd() *cobra.Command {
 }
 
 // columnsHelp is the usage of --columns of join and plan.
-const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.b; repeatable"
+const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.*; repeatable"
 
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
@@ -248,7 +248,7 @@ func (o *joinFlags) chooseColumns(opts *joins.Options) error {
 	if o.count {
 		opts.Columns = []string{}
 	}
-	texts, err := o.layout.Columns.Texts()
+	texts, err := o.layout.Columns.Texts(false)
 	if err != nil {
 		return err
 	}

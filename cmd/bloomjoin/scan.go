@@ -271,7 +271,7 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string, op
 	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
 		return err
 	}
-	if r.keep.Columns, err = o.layout.Columns.Texts(); err != nil {
+	if r.keep.Columns, err = o.layout.Columns.Texts(true); err != nil {
 		return err
 	}
 	if err := cmp.Or(o.layout.Check(&r.keep, &r.out), o.where.Fill(open, &o.keys)); err != nil {

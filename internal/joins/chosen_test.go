@@ -108,7 +108,7 @@ func TestStars(t *testing.T) {
 		{join.Inner, []string{"log.*", "ids.*", "log.x"}, "k log log.x x_ids name x"},
 		{join.Semi, []string{"log.* except log.x,k"}, "log log.x"},
 		{join.Anti, []string{"k", "*"}, "k x log log.x"},
-		{join.Inner, []string{"*", "log.*"}, "log.* has columns that were chosen before"},
+		{join.Inner, []string{"*", "log.*"}, "* and log.* choose the same columns"},
 		{join.Inner, []string{"* except x"}, "both the log and the IDs have a column x"},
 		{join.Inner, []string{"* except nobody"}, `no column "nobody"`},
 		{join.Semi, []string{"ids.*"}, "type semi has no columns of the IDs"},

@@ -56,6 +56,11 @@ func ParseChoices(texts []string) ([]Choice, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, o := range all { // two stars for one side
+			if c.Star != "" && o.Star != "" && (c.Star == o.Star || c.Star == "*" || o.Star == "*") {
+				return nil, fmt.Errorf("%s and %s choose the same columns (leave one of them out)", o, c)
+			}
+		}
 		all = append(all, c)
 	}
 	return all, nil
@@ -136,9 +141,6 @@ func Choose(choices []Choice, schema *arrow.Schema, hidden []int, ignoreCase boo
 		}
 		for at := range schema.NumFields() {
 			if named[at] == nil && !slices.Contains(without, at) {
-				if slices.Contains(columns, at) {
-					return nil, nil, fmt.Errorf("%s: %s has been chosen before (leave one of them out)", c, schema.Field(at).Name)
-				}
 				columns = append(columns, at)
 			}
 		}

@@ -109,14 +109,18 @@ func (c *Chosen) Set(s string) error {
 // Type implements pflag.Value.
 func (c *Chosen) Type() string { return "string" }
 
-// Texts returns the columns and stars as options take them; nil if there are none.
-func (c Chosen) Texts() (texts []string, err error) {
+// Texts returns the columns and stars as options take them; nil if there are none. A scan has
+// no IDs.
+func (c Chosen) Texts(scan bool) (texts []string, err error) {
 	all, err := keys.ParseChoices(c)
 	if err != nil {
 		return nil, Usagef("--columns: %w", err)
 	}
 	for _, one := range all {
 		text := one.String()
+		if scan && one.Star == "ids.*" {
+			return nil, Usagef("--columns: %s: a scan has no columns of IDs (choose some of the log)", text)
+		}
 		if slices.Contains(texts, text) {
 			return nil, Usagef("--columns: %s is named twice (name it once)", text)
 		}

@@ -178,9 +178,6 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 			if _, ok := named[at]; ok || slices.Contains(except, at) {
 				continue
 			}
-			if slices.Contains(out, at) {
-				return nil, fmt.Errorf("%s has columns that were chosen before (leave one of them out)", w)
-			}
 			out = append(out, at)
 		}
 	}
