@@ -107,8 +107,8 @@ type Options struct {
 	Memory int64
 	// Columns are the columns of the answer, in order: NAME, or log.NAME and
 	// ids.NAME where both sides have a column of that name that is not a shared
-	// key. A name with a dot, comma or quote is written in double quotes. Only
-	// top-level columns can be chosen. Nil: all. Empty but not nil: none, for
+	// key. A name with a dot, comma or quote is written in double quotes. Fields of
+	// structs and stars are those of --columns. Nil: all. Empty but not nil: none, for
 	// [Join.Count].
 	Columns []string
 	// Suffix is appended to the name of an ID column if the answer has a log

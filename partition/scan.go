@@ -25,9 +25,9 @@ type ScanOptions struct {
 	// commas; see FORMAT.md of package codec. It must be the rule with which the filters were built. Filters
 	// over keys without strings fit any rule, if another filter has that rule.
 	Normalize string
-	// Columns are the top-level columns to keep, in order; nil means all. Each file
-	// must have them or, if Schema is Union, at least one file. IgnoreCase matches
-	// their names regardless of case.
+	// Columns are the columns to keep, in order, as --columns has them: names, fields of
+	// structs and stars; nil means all. Each file must have them or, if Schema is Union, at
+	// least one file. IgnoreCase matches their names regardless of case.
 	Columns    []string
 	IgnoreCase bool
 	// Schema decides about files whose columns differ. Empty: PerFile for a directory,

@@ -97,7 +97,7 @@ func (c *cli) joinCmd() *cobra.Command {
 }
 
 // columnsHelp is the usage of --columns of join and plan.
-const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.b; repeatable"
+const columnsHelp = "`COLUMNS` columns to keep, as a,log.b,ids.*; repeatable"
 
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {

@@ -255,7 +255,7 @@ func (r *logRun) begun(ctx context.Context) error {
 	if r.list == nil {
 		todo, err := r.out.Pending(ctx)
 		if err == nil {
-			if r.kept = len(r.files) - len(todo); len(todo) == 0 || r.keep.Schema != dataset.UnionByName { // a union is that of all files
+			if r.kept = len(r.files) - len(todo); len(todo) == 0 || !r.keep.United() { // a union is that of all files
 				r.files = todo
 			}
 			r.own = append([]source.Piece{}, r.out.Run.Pieces(todo, r.shard)...) // not nil

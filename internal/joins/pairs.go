@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
@@ -82,12 +81,12 @@ func (t *task) pairs(r partitionRound) *tables.Pairs {
 
 // united reports whether pairs have the columns of a union of the log's files. Those are made of
 // pages only.
-func (t *task) united() bool { return t.makesPairs() && t.opts.Schema == dataset.UnionByName }
+func (t *task) united() bool { return t.makesPairs() && t.answer.Unites() }
 
 // notUnited is the error for pairs that must be made of arrays.
 func (t *task) notUnited(why string) error {
-	return faults.Unsupported(fault.At{}, "a union of schemas in a %s join whose rows become Arrow records: %s", t.opts.Type, why).
-		WithHint("scan the log with {Schema union} first, and join the result")
+	return faults.Unsupported(fault.At{}, "a union of schemas, or fields of structs, in a %s join whose rows become Arrow records: %s", t.opts.Type, why).
+		WithHint("scan the log so first, and join the result")
 }
 
 // makesPairs reports whether the answer is made of pairs of log row and ID.

@@ -56,6 +56,11 @@ func ParseChoices(texts []string) ([]Choice, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, o := range all { // two stars for one side
+			if c.Star != "" && o.Star != "" && (c.Star == o.Star || c.Star == "*" || o.Star == "*") {
+				return nil, fmt.Errorf("%s and %s choose the same columns (leave one of them out)", o, c)
+			}
+		}
 		all = append(all, c)
 	}
 	return all, nil
@@ -84,16 +89,14 @@ func parseChoice(text string) (c Choice, err error) {
 	return Choice{Path: paths[0]}, nil
 }
 
-// Choose returns the positions of the chosen columns in a schema, in order. A star leaves out the
-// hidden ones, and those that are named.
-func Choose(choices []Choice, schema *arrow.Schema, hidden []int, ignoreCase bool) (columns []int, err error) {
-	columns = []int{}
+// Choose returns the positions of the chosen columns in a schema, in order, and the paths of the
+// fields below them that are chosen alone. A star leaves out the hidden columns, and those that are
+// named.
+func Choose(choices []Choice, schema *arrow.Schema, hidden []int, ignoreCase bool) (columns []int, fields map[int][][]string, err error) {
+	columns, fields = []int{}, map[int][][]string{}
 	named := map[int]Path{}
 	find := func(p Path) (int, error) {
-		f, err := p.Resolve(schema, ignoreCase)
-		if err == nil && len(f.Index) > 1 {
-			err = fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
-		}
+		f, err := p[:1].Resolve(schema, ignoreCase)
 		if err != nil {
 			return 0, err
 		}
@@ -105,38 +108,48 @@ func Choose(choices []Choice, schema *arrow.Schema, hidden []int, ignoreCase boo
 		}
 		at, err := find(c.Path)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if before := named[at]; before != nil {
-			return nil, fmt.Errorf("%s and %s are the same column (name it once)", before, c.Path)
+		if len(c.Path) > 1 {
+			fields[at] = append(fields[at], c.Path[1:])
+		}
+		if before := named[at]; before != nil && (len(before) == 1 || len(c.Path) == 1) {
+			return nil, nil, fmt.Errorf("%s and %s are the same column (name it once)", before, c.Path)
 		}
 		named[at] = c.Path
 	}
 	for _, c := range choices {
 		if c.Star == "" {
-			at, _ := find(c.Path)
-			columns = append(columns, at)
+			if at, _ := find(c.Path); !slices.Contains(columns, at) {
+				columns = append(columns, at)
+			}
 			continue
 		}
 		if c.Star == "ids.*" {
-			return nil, fmt.Errorf("%s: a scan has no columns of IDs (choose some of the log)", c)
+			return nil, nil, fmt.Errorf("%s: a scan has no columns of IDs (choose some of the log)", c)
 		}
 		without := slices.Clone(hidden)
 		for _, p := range c.Except {
 			at, err := find(p)
+			if err == nil && len(p) > 1 {
+				err = fmt.Errorf("%s: want whole columns after EXCEPT, got %s (name the fields to keep)", c, p)
+			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			without = append(without, at)
 		}
 		for at := range schema.NumFields() {
 			if named[at] == nil && !slices.Contains(without, at) {
-				if slices.Contains(columns, at) {
-					return nil, fmt.Errorf("%s: %s has been chosen before (leave one of them out)", c, schema.Field(at).Name)
-				}
 				columns = append(columns, at)
 			}
 		}
 	}
-	return columns, nil
+	return columns, fields, nil
+}
+
+// PickFields reports whether texts choose fields of structs.
+func PickFields(texts []string) bool {
+	choices, _ := ParseChoices(texts)
+	return slices.ContainsFunc(choices, func(c Choice) bool { return len(c.Path) > 1 })
 }

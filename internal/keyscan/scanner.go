@@ -217,7 +217,7 @@ func (s *Scanner) Check(f *source.File) error {
 	if err := s.decided(f); err != nil {
 		return err
 	}
-	if s.Options.Schema != dataset.UnionByName {
+	if !s.Options.United() {
 		if _, err := s.Options.SchemaOf(f); err != nil {
 			return err
 		}
@@ -274,7 +274,16 @@ func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	cols, err := keys.Choose(choices, f.Schema(), hidden, o.IgnoreCase)
+	cols, fields, err := keys.Choose(choices, f.Schema(), hidden, o.IgnoreCase)
+	if len(fields) > 0 {
+		for _, c := range choices {
+			if _, err := c.Path.Resolve(f.Schema(), o.IgnoreCase); err != nil && len(c.Path) > 1 {
+				return nil, f.Failed(err)
+			}
+		}
+		err = faults.Unsupported(fault.At{}, "fields of structs where rows become Arrow records").
+			WithHint("choose whole columns, or write Parquet from Parquet")
+	}
 	if err != nil {
 		return nil, f.Failed(err)
 	}
@@ -305,11 +314,24 @@ func (s *Scanner) ReadColumns(f *source.File) ([]int, error) {
 	return cols, nil
 }
 
+// United reports whether the columns are those of a union of the log's files, as they are by
+// default if fields of structs are chosen.
+func (o *ScanOptions) United() bool {
+	return o.Schema == dataset.UnionByName || o.Schema == "" && keys.PickFields(o.Columns)
+}
+
+// FieldsApart is the error for chosen fields of structs in a mode that does not unite schemas.
+func FieldsApart(mode dataset.SchemaMode) error {
+	return faults.Unsupported(fault.At{}, "fields of structs with {Schema %s}", mode).WithHint("use {Schema union}, or choose whole columns")
+}
+
 // checkSchema refuses options that contradict each other.
 func (opts *Options) checkSchema() error {
 	switch {
 	case !slices.Contains([]dataset.SchemaMode{"", dataset.PerFile, dataset.Strict, dataset.UnionByName}, opts.Schema):
 		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.UnionByName)
+	case opts.Schema != "" && opts.Schema != dataset.UnionByName && keys.PickFields(opts.Columns):
+		return FieldsApart(opts.Schema)
 	case opts.Pinned != nil && opts.Schema != dataset.UnionByName:
 		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, dataset.UnionByName)
 	}

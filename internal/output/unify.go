@@ -13,7 +13,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cause"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -31,7 +30,9 @@ import (
 func (o Destination) schemaMode(ctx context.Context, opts *keyscan.Options, logs []*source.File) dataset.SchemaMode {
 	apart := func(f *source.File) bool { return !f.OfTable() }
 	switch asked := opts.Schema; {
-	case asked == dataset.Strict, asked == dataset.UnionByName:
+	case opts.United():
+		return dataset.UnionByName
+	case asked == dataset.Strict:
 		return asked
 	case o.IsDir(ctx):
 		return dataset.PerFile
@@ -71,7 +72,7 @@ func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []
 	switch o.schemaMode(ctx, opts, logs) {
 	case dataset.UnionByName:
 		if !o.pagesFit() {
-			return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
+			return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas, or fields of structs, in an Arrow output").
 				WithHint("write Parquet, or one output for each schema")
 		}
 		return unite(opts, logs)
@@ -138,7 +139,7 @@ func (u *unified) view(f, like *source.File) (*source.File, error) {
 // where f has none, and the adapter that converts them.
 func (u *unified) projection(f *parquet.File) (parquet.Projection, *adapt.Conversion, error) {
 	p := parquet.Projection{Schema: u.schema}
-	adapt, err := adapt.New(f, u.schema)
+	adapt, err := adapt.NewPicked(f, u.schema)
 	if err != nil {
 		return p, nil, err
 	}
@@ -155,7 +156,7 @@ func (u *unified) describedBy(f *parquet.File) bool {
 	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
-func union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
+func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, err error) {
 	var files []*parquet.File
 	for _, f := range logs {
 		if f.Parquet() == nil {
@@ -168,7 +169,7 @@ func union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	if opts.Mirrored {
 		mirrored = source.Mirrored(logs)
 	}
-	columns, err := chosen(opts, mirrored, logs)
+	columns, fields, err := chosen(opts, mirrored, logs)
 	if err != nil {
 		return nil, err
 	}
@@ -176,23 +177,30 @@ func union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 		return nil, err
 	}
 	if opts.Pinned == nil {
-		return adapt.Union(files, columns)
+		schema, err = adapt.Union(files, columns)
+	} else if schema, err = pinnedElements(opts.Pinned, columns); err == nil {
+		err = fits(schema, files, opts.Columns == nil, mirrored)
 	}
-	schema, err := pinnedElements(opts.Pinned, columns)
-	if err != nil {
-		return nil, err
+	if err == nil && len(fields) > 0 {
+		schema, err = adapt.Pick(schema, fields, func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) })
 	}
+	return schema, err
+}
+
+// fits returns an error if a file does not fit a given schema. With all, the schema must have the
+// file's columns but those that are mirrored.
+func fits(schema []meta.Element, files []*parquet.File, all bool, mirrored []string) (err error) {
 	for _, f := range files {
-		if opts.Columns == nil {
+		if all {
 			err = adapt.Covers(schema, f, mirrored)
 		} else {
 			_, err = adapt.New(f, schema)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return schema, nil
+	return nil
 }
 
 // AllColumns returns the columns of a union, or of the given schema. Their types may be others.
@@ -208,20 +216,21 @@ func AllColumns(o *keyscan.Options, logs []*source.File) (*arrow.Schema, error) 
 	return f.Schema(), nil
 }
 
-// chosen returns the names of the columns of a union; nil: all of the given schema, or of the files.
-func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, err error) {
+// chosen returns the names of the columns of a union, nil: all of the given schema, or of the files,
+// and the fields of structs that are chosen of them.
+func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, fields map[string][][]string, err error) {
 	if o.Columns == nil && (len(mirrored) == 0 || o.Pinned != nil) {
-		return nil, spelledAlike(o, nil, logs)
+		return nil, nil, spelledAlike(o, nil, logs)
 	}
 	choices := []keys.Choice{{Star: "*"}}
 	if o.Columns != nil {
 		if choices, err = keys.ParseChoices(o.Columns); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	all, err := AllColumns(o, logs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var hidden []int
 	for i, f := range all.Fields() {
@@ -229,15 +238,21 @@ func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns
 			hidden = append(hidden, i)
 		}
 	}
-	at, err := keys.Choose(choices, all, hidden, o.IgnoreCase)
+	at, below, err := keys.Choose(choices, all, hidden, o.IgnoreCase)
 	if err != nil && o.Pinned != nil {
-		return nil, fmt.Errorf("the given schema: %w", err)
+		return nil, nil, fmt.Errorf("the given schema: %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("columns of the log: %w", err)
+		return nil, nil, fmt.Errorf("columns of the log: %w", err)
 	}
-	columns = each.Slice(at, func(i int) string { return all.Field(i).Name })
-	return columns, spelledAlike(o, columns, logs)
+	columns, fields = []string{}, map[string][][]string{}
+	for _, i := range at {
+		columns = append(columns, all.Field(i).Name)
+		if below[i] != nil {
+			fields[all.Field(i).Name] = below[i]
+		}
+	}
+	return columns, fields, spelledAlike(o, columns, logs)
 }
 
 // spelledAlike returns an error if, with IgnoreCase, there are two spellings of a column of the

@@ -139,7 +139,7 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *ta
 func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	s.Options.Mirrored = o.IsDir(ctx)
 	arrays := pairs != nil && pairs.Arrays
-	united := pairs != nil && s.Options.Schema == dataset.UnionByName // which their columns show
+	united := pairs != nil && s.Options.United() // which their columns show
 	var all *unified
 	if !arrays && !united { // else only the schemas of the answer count
 		var err error

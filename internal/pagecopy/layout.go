@@ -116,7 +116,7 @@ func (l *PairLayout) adapted(f *parquet.File) (*PairLayout, error) {
 		}
 	}
 	schema[0].NumChildren = thrift.New(top)
-	to, err := adapt.New(f, schema)
+	to, err := adapt.NewPicked(f, schema)
 	if err != nil {
 		return nil, err
 	}

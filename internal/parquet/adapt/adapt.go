@@ -45,12 +45,19 @@ func (s *LeafSource) Identity() bool { return s.identity }
 // must be optional or repeated in the schema. Top-level columns that the schema
 // lacks are dropped (see [parquet.File.Project]). A field of a struct that the schema lacks
 // is an error, and so is a column whose values the target type cannot represent.
-func New(from *parquet.File, to []meta.Element) (*Conversion, error) {
+func New(from *parquet.File, to []meta.Element) (*Conversion, error) { return convert(from, to, false) }
+
+// NewPicked is New, but fields of structs that the schema lacks are dropped.
+func NewPicked(from *parquet.File, to []meta.Element) (*Conversion, error) {
+	return convert(from, to, true)
+}
+
+func convert(from *parquet.File, to []meta.Element, drops bool) (*Conversion, error) {
 	target, err := parquet.SchemaFile(to, "")
 	if err != nil {
 		return nil, err
 	}
-	a := matcher{from: from, target: target, leaves: make([]LeafSource, len(target.Leaves))}
+	a := matcher{from: from, target: target, drops: drops, leaves: make([]LeafSource, len(target.Leaves))}
 	root, top := fieldsOf(target), fieldsOf(from)
 	for _, dst := range root.children {
 		src, err := top.named(dst.Name)
@@ -81,6 +88,7 @@ type step struct{ src, dst *field }
 // matcher walks both schemas in parallel.
 type matcher struct {
 	from, target *parquet.File
+	drops        bool // fields of structs
 	leaves       []LeafSource
 }
 
@@ -155,7 +163,7 @@ func (a *matcher) children(src, dst *field, path []step) error {
 		}
 	}
 	for _, s := range src.children {
-		if !taken[s] {
+		if !taken[s] && !(a.drops && dst.form == structForm) {
 			return a.mismatch(path, s, "no such field in the structure", s.describe())
 		}
 	}

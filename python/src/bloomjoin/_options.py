@@ -68,6 +68,12 @@ def quoted(names: str | Iterable[str]) -> str:
     return ",".join(_quote(name) for name in given)
 
 
+def chosen(columns: str | Iterable[str]) -> list[str]:
+    """Return exact names of columns, and stars, as values of flags."""
+    given = [columns] if isinstance(columns, str) else list(columns)
+    return [c if c.startswith("*") else quoted(c) for c in given] or [quoted(given)]
+
+
 def _quote(name: str) -> str:
     if name.isascii() and name.isidentifier():
         return name

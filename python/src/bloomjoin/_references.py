@@ -43,7 +43,7 @@ class References:
         if "on" not in self._options:  # a scan: its columns are the log's
             return dict(zip(names, names, strict=True))
         asked = self._options.get("columns")
-        if asked is not None:
+        if asked is not None and not any("*" in text for text in asked):
             return dict(zip(names, asked, strict=True))
         if self.are_of_the_log:
             return {name: _qualified("log", name) for name in names}

@@ -198,7 +198,7 @@ def _scan_inputs(
     run: Run, logs: Logs, columns: Iterable[str] | None, key: Key
 ) -> tuple[Sequence[str], Stream | None]:
     if columns is not None:
-        run.add("columns", _options.quoted(columns))
+        run.add("columns", _options.chosen(columns))
     names, feed = place_one(as_input(logs, "logs", key))
     return listed(names, run.stack), feed
 

@@ -22,7 +22,7 @@ type Layout struct {
 
 // Add adds the flags of verbs that write rows.
 func (o *Layout) Add(f *pflag.FlagSet) {
-	f.Var(&o.Columns, "columns", "`COLUMNS` columns to keep, as a,b; repeatable")
+	f.Var(&o.Columns, "columns", "`COLUMNS` columns to keep, as a,b or *; repeatable")
 	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union")
 	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file with the schema to write")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` snappy, zstd, gzip, brotli, lz4 or none")

@@ -109,8 +109,8 @@ func (c *Chosen) Set(s string) error {
 // Type implements pflag.Value.
 func (c *Chosen) Type() string { return "string" }
 
-// Texts returns the columns and stars as options take them; nil if there are none. A scan chooses
-// columns of the log alone.
+// Texts returns the columns and stars as options take them; nil if there are none. A scan has
+// no IDs.
 func (c Chosen) Texts(scan bool) (texts []string, err error) {
 	all, err := keys.ParseChoices(c)
 	if err != nil {
@@ -118,10 +118,10 @@ func (c Chosen) Texts(scan bool) (texts []string, err error) {
 	}
 	for _, one := range all {
 		text := one.String()
-		switch {
-		case scan && len(one.Path) > 1:
-			return nil, Usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, text, strings.Join(one.Path, "."))
-		case slices.Contains(texts, text):
+		if scan && one.Star == "ids.*" {
+			return nil, Usagef("--columns: %s: a scan has no columns of IDs (choose some of the log)", text)
+		}
+		if slices.Contains(texts, text) {
 			return nil, Usagef("--columns: %s is named twice (name it once)", text)
 		}
 		texts = append(texts, text)

@@ -1,13 +1,13 @@
 package answer
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -22,6 +22,7 @@ const (
 type wanted struct {
 	side string // logSide, idsSide, or empty: the one that has the name
 	name string
+	path keys.Path // below the column, of a field that is chosen alone
 
 	star   bool // all columns of the side, or of both, but those of except
 	except []wanted
@@ -29,7 +30,7 @@ type wanted struct {
 
 // String returns the column as parseColumns reads it.
 func (w wanted) String() string {
-	text := keys.Path{w.name}.String()
+	text := append(keys.Path{w.name}, w.path...).String()
 	if w.star {
 		text = "*"
 	}
@@ -65,7 +66,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 	for _, c := range choices {
 		w := wanted{star: c.Star != ""}
 		if !w.star {
-			w, err = parseColumn(c.Path, t)
+			w = parseColumn(c.Path, t)
 		} else if c.Star != "*" {
 			w.side = c.Star[:3]
 		}
@@ -73,12 +74,9 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 			if len(p) == 1 && w.side != "" {
 				p = keys.Path{w.side, p[0]}
 			}
-			e, failed := parseColumn(p, t)
-			w.except, err = append(w.except, e), cmp.Or(err, failed)
+			w.except = append(w.except, parseColumn(p, t))
 		}
 		switch {
-		case err != nil:
-			return nil, err
 		case !t.ColumnsOfIDs && w.side == idsSide:
 			return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
 		case slices.ContainsFunc(out, func(o wanted) bool { return o.String() == w.String() }):
@@ -89,16 +87,19 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 	return out, nil
 }
 
-func parseColumn(p keys.Path, t Type) (wanted, error) {
-	w := wanted{name: p.Name()}
-	switch {
-	case len(p) == 2 && (p[0] == logSide && !t.ColumnsOfIDs):
-	case len(p) == 2 && (p[0] == logSide || p[0] == idsSide):
-		w.side = p[0]
-	case len(p) > 1:
-		return w, fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"'; log.NAME and ids.NAME name a side)`, p, strings.Join(p, "."))
+func parseColumn(p keys.Path, t Type) wanted {
+	side := ""
+	if len(p) > 1 && (p[0] == logSide || p[0] == idsSide) {
+		side, p = p[0], p[1:]
 	}
-	return w, nil
+	if side == logSide && !t.ColumnsOfIDs {
+		side = ""
+	}
+	w := wanted{side: side, name: p[0]}
+	if len(p) > 1 {
+		w.path = p[1:]
+	}
+	return w
 }
 
 // CheckColumns returns an error if columns do not suit a type of join, whatever the inputs.
@@ -140,7 +141,7 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 	if columns == nil {
 		return c.all(""), nil
 	}
-	named := map[chosen]wanted{}
+	named := map[chosen]wanted{} // those before
 	for _, w := range columns {
 		if w.star {
 			continue
@@ -149,7 +150,7 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 		if err != nil {
 			return nil, err
 		}
-		if before, ok := named[at]; ok {
+		if before, ok := named[at]; ok && (before.path == nil || w.path == nil) {
 			return nil, fmt.Errorf("%s and %s are the same column", before, w)
 		}
 		named[at] = w
@@ -157,13 +158,17 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 	var out []chosen
 	for _, w := range columns {
 		if !w.star {
-			at, _ := c.find(w)
-			out = append(out, at)
+			if at, _ := c.find(w); !slices.Contains(out, at) { // else another field of it
+				out = append(out, at)
+			}
 			continue
 		}
 		var except []chosen
 		for _, e := range w.except {
 			at, err := c.find(e)
+			if err == nil && e.path != nil {
+				err = fmt.Errorf("%s: want whole columns after EXCEPT, got %s (name the fields to keep)", w, e)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -172,9 +177,6 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 		for _, at := range c.all(w.side) {
 			if _, ok := named[at]; ok || slices.Contains(except, at) {
 				continue
-			}
-			if slices.Contains(out, at) {
-				return nil, fmt.Errorf("%s has columns that were chosen before (leave one of them out)", w)
 			}
 			out = append(out, at)
 		}
@@ -226,6 +228,9 @@ func (c *chooser) find(w wanted) (chosen, error) {
 		return chosen{}, c.notFound(w)
 	}
 	schema := c.log
+	if ofIDs && w.path != nil {
+		return chosen{}, faults.Unsupported(fault.At{}, "%s: a field of the IDs' columns", w).WithHint("choose the whole column")
+	}
 	if ofIDs {
 		schema = c.ids
 	}
@@ -247,7 +252,8 @@ func (c *chooser) notFound(w wanted) error {
 	if w.side == "" {
 		e.Path, e.Err = keys.Path{w.name}, fmt.Errorf("no column %q", w.name)
 	}
-	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
+	parts := append([]string{w.side, w.name}, w.path...)
+	if dotted := strings.TrimPrefix(strings.Join(parts, "."), "."); (w.side != "" || w.path != nil) && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
 		e.Err = faults.WithHint(e.Err, `the column of that very name is written '"%s"'`, dotted)
 		return e
 	}

@@ -41,8 +41,11 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
+	if a.picks() && o.Schema != "" && o.Schema != dataset.UnionByName {
+		return nil, keyscan.FieldsApart(o.Schema)
+	}
 	log, scan := logs[0].Schema(), a.scanOptions(nil)
-	if a.united() {
+	if !a.RowsOfLog() && a.Unites() {
 		if log, err = output.AllColumns(&scan, logs); err != nil {
 			return nil, err
 		}
@@ -64,7 +67,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 		if err != nil {
 			return nil, f.Failed(err)
 		}
-		if a.RowsOfLog() && o.Schema != dataset.UnionByName {
+		if a.RowsOfLog() && !a.Unites() {
 			kept := a.ScanOptions(f)
 			if l.Schema, err = kept.SchemaOf(f); err != nil {
 				return nil, err
@@ -75,25 +78,44 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	return a, nil
 }
 
-// united reports whether the columns of the log in pairs are those of a union of its files.
-func (a *Answer) united() bool { return !a.RowsOfLog() && a.opts.Schema == dataset.UnionByName }
+// Unites reports whether the log's columns are those of a union of its files, as they are by
+// default if fields of structs are chosen.
+func (a *Answer) Unites() bool { return a.opts.Schema == dataset.UnionByName || a.picks() }
+
+// picks reports whether fields of structs are chosen.
+func (a *Answer) picks() bool {
+	return slices.ContainsFunc(a.wanted, func(w wanted) bool { return w.path != nil })
+}
 
 // views returns the log files as pairs see them: with the columns of the union, if there is one.
 // log has all columns.
 func (a *Answer) views(log *arrow.Schema, logs []*source.File) ([]*source.File, error) {
-	if !a.united() {
+	if a.RowsOfLog() || !a.Unites() {
 		return logs, nil
 	}
-	columns, err := a.chooser(a.IDs, log).choose(a.wanted)
+	find := a.chooser(a.IDs, log)
+	columns, err := find.choose(a.wanted)
 	if err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
+	fields := map[chosen][]string{}
+	for _, w := range a.wanted {
+		if at, _ := find.find(w); w.path != nil {
+			fields[at] = append(fields[at], w.ofLog())
+		}
+	}
 	var names []string
 	if a.wanted != nil {
+		top := 0
 		for i := range columns {
 			if c := &columns[i]; !c.ofIDs {
-				names = append(names, keys.Path{log.Field(c.at).Name}.String())
-				c.at = len(names) - 1
+				if some := fields[*c]; some != nil {
+					names = append(names, some...)
+				} else {
+					names = append(names, keys.Path{log.Field(c.at).Name}.String())
+				}
+				c.at = top
+				top++
 			}
 		}
 		if names == nil {
@@ -137,7 +159,7 @@ type Layout struct {
 func (a *Answer) newLayout(f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
 	l := &Layout{Log: f}
-	if a.RowsOfLog() && a.opts.Schema == dataset.UnionByName { // the columns are those of several files
+	if a.RowsOfLog() && a.Unites() { // the columns are those of several files
 		l.Schema = log
 		return l, nil
 	}
@@ -250,12 +272,15 @@ func (a *Answer) logNames(f *source.File) []string {
 func (a *Answer) ScanOptions(f *source.File) keyscan.Options { return a.scanOptions(a.logNames(f)) }
 
 func (a *Answer) scanOptions(columns []string) keyscan.Options {
-	o := a.opts
+	o, mode := a.opts, a.opts.Schema
+	if a.Unites() {
+		mode = dataset.UnionByName
+	}
 	return keyscan.Options{
 		ScanOptions: keyscan.ScanOptions{
 			Columns:    columns,
 			IgnoreCase: o.IgnoreCase,
-			Schema:     o.Schema,
+			Schema:     mode,
 			Pinned:     o.Pinned,
 			Threads:    o.Threads,
 			Mem:        o.Mem,
