@@ -85,7 +85,8 @@ type OpenOptions struct {
 	// rows that are stored. Columns of text are strings, but for Types.
 	Where string
 	// SampleKeys, if not 0, is a share of all keys: the files have only the rows with one of
-	// these. SampleBy names the key columns, each perhaps with a cast, as in "user_id::int64". A
+	// these. SampleBy names the key columns, each perhaps with a cast, as in "user_id::int64"; strings
+	// are as they are stored. A
 	// key is in the sample of every file, and in all larger ones; a key with a NULL is in none.
 	SampleKeys float64
 	SampleBy   string

@@ -81,7 +81,7 @@ func (c *cli) dedupCmd() *cobra.Command {
 	o.keys.Add(f)
 	flags.Group(f, flags.GroupKeys)
 
-	f.StringVar(&o.keep, "keep", keepFirst, "`ROW` that stays: first or last (by --time)")
+	f.StringVar(&o.keep, "keep", keepFirst, "`ROW` first, or last (by --time)")
 	f.DurationVar(&o.window, "window", 0, "`DURATION` how long a key is remembered, as 24h")
 	f.IntVar(&o.slots, "slots", 24, "`N` parts of the window, forgotten one by one")
 	f.Var(&o.expect, "expect", "`N` distinct keys in a window: pipes need it")

@@ -73,7 +73,7 @@ func (c *cli) scanCmd() *cobra.Command {
 	flags.Group(f, flags.GroupFilter)
 
 	f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
-	f.BoolVar(&o.count, "count", false, "print the number of rows, and write nothing")
+	f.BoolVar(&o.count, "count", false, "print the number of rows, write nothing")
 	o.part.AddLimit(f)
 	o.head.Add(cmd, f)
 	c.AddForce(f)

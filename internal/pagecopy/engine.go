@@ -475,23 +475,6 @@ func (e *engine) decide() {
 	}
 }
 
-// enough reports whether no further row may follow.
-func (e *engine) enough() bool { return e.left != nil && *e.left == 0 }
-
-// unneeded returns a job none of whose rows may follow, and marks it as begun; nil: there is none.
-func (e *engine) unneeded() *rangeJob {
-	if !e.enough() {
-		return nil
-	}
-	for _, s := range e.open {
-		if s.group == nil && s.rows != nil && s.begun < len(s.taken) {
-			s.begun = len(s.taken)
-			return s
-		}
-	}
-	return nil
-}
-
 // groupFor returns the row group for the rows of s, nil if too many row groups are
 // begun.
 func (e *engine) groupFor(s *rangeJob, how howCopied) *Group {

@@ -113,7 +113,7 @@ func (o *Inputs) CheckTypes(names []string, files int) error {
 	return nil
 }
 
-const filesFromHelp = "`FILE` input names, or a list of inputs; or -"
+const filesFromHelp = "`FILE` input names, a list of inputs, or -"
 
 // Arguments checks that inputs are named by arguments or by --files-from.
 func (o *Inputs) Arguments(what string) cobra.PositionalArgs {

@@ -15,12 +15,12 @@ type Part struct {
 
 // AddLimit adds --limit.
 func (o *Part) AddLimit(f *pflag.FlagSet) {
-	f.Int64Var(&o.Limit, "limit", 0, "`N` stop after the first N rows")
+	f.Int64Var(&o.Limit, "limit", 0, "`N` only the first N rows")
 }
 
 // AddSample adds --sample-keys.
 func (o *Part) AddSample(f *pflag.FlagSet) {
-	AddRate(f, &o.Share, "sample-keys", 0, "`SHARE` keep this share of the keys, as 1%")
+	AddRate(f, &o.Share, "sample-keys", 0, "`SHARE` share of the keys to keep, as 1%")
 }
 
 // Check checks the flags against others. dir says that the output is a directory.

@@ -129,7 +129,7 @@ func (c *Session) CommonFlags(root *cobra.Command) {
 
 // AddForce adds the flag of verbs that write an output.
 func (c *Session) AddForce(f *pflag.FlagSet) {
-	f.BoolVar(&c.Force, "force", false, "replace an output that exists")
+	f.BoolVar(&c.Force, "force", false, "replace an existing output")
 }
 
 func (c *Session) checkCommon() error {
