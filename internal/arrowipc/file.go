@@ -139,21 +139,17 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	return nil
 }
 
-// blockAt decodes the Block struct at the start of mem.
-func blockAt(mem []byte) block {
-	return block{
-		off:  int64(binary.LittleEndian.Uint64(mem)),
-		meta: int64(int32(binary.LittleEndian.Uint32(mem[8:]))),
-		body: int64(binary.LittleEndian.Uint64(mem[16:])),
-	}
-}
-
 // readBlocks reads a vector of blocks, which must lie between the head and end.
 func (f *fileSource) readBlocks(t flat.Table, slot int, end int64) ([]block, error) {
 	mem, n := t.Vector(slot, 24)
 	out := make([]block, n)
 	for i := range out {
-		b := blockAt(mem[24*i:])
+		mem := mem[24*i:]
+		b := block{
+			off:  int64(binary.LittleEndian.Uint64(mem)),
+			meta: int64(int32(binary.LittleEndian.Uint32(mem[8:]))),
+			body: int64(binary.LittleEndian.Uint64(mem[16:])),
+		}
 		if b.off < fileHead || b.meta < 8 || b.body < 0 || b.off > end || b.meta > end-b.off || b.body > end-b.off-b.meta {
 			return nil, faults.Corrupt(f.at, "message %d lies outside the file", i)
 		}
@@ -305,7 +301,4 @@ func (f *fileSource) check() error {
 	return nil
 }
 
-func (f *fileSource) close() error {
-	f.dicts.close()
-	return nil
-}
+func (f *fileSource) close() error { return f.dicts.close() }
