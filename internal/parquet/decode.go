@@ -60,7 +60,11 @@ func (c *Chunk) decodePage(h *meta.PageHeader, body []byte) error {
 		c.page.Stored = &c.stored
 	}
 	c.fillDef()
-	return c.decodeNonNull(values)
+	if isCoded(c.page.Encoding) {
+		return c.decodeIndices(values)
+	}
+	c.page.Plain, err = c.plainOf(values)
+	return err
 }
 
 // fillDef writes the definition levels if they are all the same.
@@ -264,17 +268,6 @@ func (c *Chunk) checkV2(dh *meta.DataPageHeaderV2) error {
 		return c.corrupt(nil, "the page has %d nulls, its header says %d", p.Values-p.NonNull, dh.NumNulls)
 	}
 	return nil
-}
-
-// decodeNonNull decodes all values of the page.
-func (c *Chunk) decodeNonNull(src []byte) error {
-	p := &c.page
-	if isCoded(p.Encoding) {
-		return c.decodeIndices(src)
-	}
-	plain, err := c.plainOf(src)
-	p.Plain = plain
-	return err
 }
 
 // plainOf converts the page's values to PLAIN form.
