@@ -2,6 +2,7 @@ package arrowipc
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -124,12 +125,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 		return err
 	}
 	all := append(slices.Clone(f.blocks), f.dictBlocks...)
-	slices.SortFunc(all, func(a, b block) int {
-		if a.off < b.off {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b block) int { return cmp.Compare(a.off, b.off) })
 	for i := 1; i < len(all); i++ {
 		if p := all[i-1]; p.off+p.meta+p.body > all[i].off {
 			return faults.Corrupt(f.at, "messages at %d and %d overlap", p.off, all[i].off)

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
@@ -214,11 +215,7 @@ func emptyNode(f *field) *node {
 func (l *loader) record(schema *arrow.Schema, nodes []*node, rows int64) (rec arrow.Record, err error) {
 	defer panics.Recover(l.at, &err)
 	cols := make([]arrow.Array, 0, len(nodes))
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
+	defer each.Release(&cols)
 	for _, n := range nodes {
 		d, err := l.load(n)
 		if err != nil {

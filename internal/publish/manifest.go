@@ -223,11 +223,10 @@ func (d *Dir) readState(ctx context.Context, generation int64, settled bool, s *
 			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
 	}
-	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
 	if err := cmp.Or(unescapeFiles(at, s.Files), unescapeFiles(at, s.Remove)); err != nil {
 		return err
 	}
-	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	s.sort()
 	return s.consistent(at)
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -171,6 +170,3 @@ func committed(ctx context.Context, src storage.Source, o storage.Object) (ms in
 	}
 	return ms, err
 }
-
-// slashed returns a directory with a slash at its end.
-func slashed(dir string) string { return strings.TrimRight(objects.Slashes(dir), "/") + "/" }
