@@ -94,15 +94,15 @@ func (c *cli) commit(ctx context.Context, manifests, as string, args []string) e
 	case err != nil && !again:
 		return err
 	case !again:
-		c.Say("%s: %s of %s %s complete: %s in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"), words.Number(done.Workers, "is", "are"),
-			words.Things(done.Rows, "row"), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
+		c.Say("%s: %s of %s %s complete: %s in %s, %s", out.Name, words.Things(done.Workers, "worker"), words.Things(done.Runs, "run"), words.Number(done.Workers, "is", "are"),
+			words.Things(done.Rows, "row"), words.Things(done.Files, "file"), words.Bytes(done.Bytes))
 	}
 	r := commitReport{Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes}
 	if as != "" {
 		if r.Added, err = output.Added(ctx, out, as); err != nil {
 			return err
 		}
-		c.Say("%s: %s for a table", r.Added, words.Things(int64(done.Files), "file"))
+		c.Say("%s: %s for a table", r.Added, words.Things(done.Files, "file"))
 	}
 	r.Head = c.NewHead("commit", start)
 	r.AlreadyDone = again

@@ -54,24 +54,6 @@ func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
 	return c.columns(cmd, args, source.Opening{})
 }
 
-// pairs returns the completion of --on: columns of the log, and after an equals
-// sign columns of the IDs.
-func (c *cli) pairs(o *joinFlags) flags.Completion {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		before, last := flags.CutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, o.text.Open())
-		if log, _, ok := strings.Cut(last, "="); ok {
-			return flags.InFront(before+log+"=", ids), how
-		}
-		logs := c.ofLogs(cmd, args)
-		if len(logs) == 0 { // logs come last on the command line; the IDs may have the same column
-			logs = ids
-		}
-		return flags.InFront(before, logs), how
-	}
-}
-
 // common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]flags.Completion {
 	return map[string]flags.Completion{
@@ -121,6 +103,19 @@ func (c *cli) completeScan(cmd *cobra.Command) {
 
 func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
 	of := c.common()
-	of["on"] = c.pairs(o)
+	// Columns of the log, and after an equals sign columns of the IDs.
+	of["on"] = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		before, last := flags.CutLast(begun, ",")
+		ids := c.columns(cmd, o.ids, o.text.Open())
+		if log, _, ok := strings.Cut(last, "="); ok {
+			return flags.InFront(before+log+"=", ids), how
+		}
+		logs := c.ofLogs(cmd, args)
+		if len(logs) == 0 { // logs come last on the command line; the IDs may have the same column
+			logs = ids
+		}
+		return flags.InFront(before, logs), how
+	}
 	c.Complete(cmd, of)
 }

@@ -201,12 +201,14 @@ func (r *inputsReport) since(found *inputs.List) {
 
 // sayInputs prints a summary.
 func (c *cli) sayInputs(o *inputsFlags, r *inputsReport) {
-	rows := "rows not counted"
-	if r.Rows >= 0 {
-		rows = words.Count(r.Rows) + " rows"
+	c.Say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rowsCounted(r.Rows), words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
+	if x := r.Index; x != nil {
+		reused := ""
+		if x.Reused > 0 {
+			reused = ", the filters of " + words.Things(x.Reused, "input") + " from before"
+		}
+		c.Say("%s: index of %s, %s%s", x.File, x.Key, words.Bytes(x.Bytes), reused)
 	}
-	c.Say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rows, words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
-	c.sayIndex(r.Index)
 	if r.Kept == nil {
 		return
 	}
@@ -375,16 +377,4 @@ func (n *newIndex) report() *indexReport {
 		File: publish.EscapeName(n.name), Bytes: n.size, Key: f.Key, Classes: f.Classes, Normalize: f.Rule().String(),
 		FPR: f.FPR, RowGroups: f.RowGroups, Inputs: f.Inputs, Reused: n.filters.Reused,
 	}
-}
-
-// sayIndex prints a summary of the index.
-func (c *cli) sayIndex(r *indexReport) {
-	if r == nil {
-		return
-	}
-	reused := ""
-	if r.Reused > 0 {
-		reused = ", the filters of " + words.Things(r.Reused, "input") + " from before"
-	}
-	c.Say("%s: index of %s, %s%s", r.File, r.Key, words.Bytes(r.Bytes), reused)
 }

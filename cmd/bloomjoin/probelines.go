@@ -202,11 +202,9 @@ func columnsIn(file string, names []string, columns []keys.Column, ignoreCase bo
 
 // textSchema returns the schema of columns of text.
 func textSchema(names []string) *arrow.Schema {
-	fields := make([]arrow.Field, len(names))
-	for i, name := range names {
-		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
-	}
-	return arrow.NewSchema(fields, nil)
+	return arrow.NewSchema(each.Slice(names, func(name string) arrow.Field {
+		return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
+	}), nil)
 }
 
 // lineForm returns the form in which the keys of lines are encoded: as text with a cast, or
@@ -312,17 +310,13 @@ func newLineBatch(columns int) *lineBatch {
 
 func (b *lineBatch) long() bool { return len(b.text) > longBatch }
 
-func (b *lineBatch) empty() {
+// fill reads the rows that there are, at least one.
+func (b *lineBatch) fill(in answered, direct bool) error {
 	b.text, b.ends, b.lines = b.text[:0], b.ends[:0], b.lines[:0]
 	b.plain, b.keyed = b.plain[:0], b.keyed[:0]
 	for i := range b.keys {
 		b.keys[i], b.parts[i] = b.keys[i][:0], b.parts[i][:0]
 	}
-}
-
-// fill reads the rows that there are, at least one.
-func (b *lineBatch) fill(in answered, direct bool) error {
-	b.empty()
 	b.offset, b.line = in.Offset(), in.Line()
 	for len(b.lines) == 0 || in.Ready() && len(b.lines) < linesAtOnce && len(b.text) < bytesAtOnce {
 		row, err := in.Next()

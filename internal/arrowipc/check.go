@@ -22,33 +22,41 @@ func (l *loader) check(n *node, bufs []*memory.Buffer, kids []arrow.ArrayData) e
 	}
 	switch dt := n.f.layout.(type) {
 	case *arrow.BinaryType, *arrow.StringType:
-		return checkOffsets(l, n, arrow.Int32Traits.CastFromBytes(bufs[1].Bytes()), bufs[2].Len())
+		return checkOffsets[int32](l, n, bufs[1], bufs[2].Len())
 	case *arrow.LargeBinaryType, *arrow.LargeStringType:
-		return checkOffsets(l, n, arrow.Int64Traits.CastFromBytes(bufs[1].Bytes()), bufs[2].Len())
+		return checkOffsets[int64](l, n, bufs[1], bufs[2].Len())
 	case *arrow.ListType, *arrow.MapType:
-		return checkOffsets(l, n, arrow.Int32Traits.CastFromBytes(bufs[1].Bytes()), kids[0].Len())
+		return checkOffsets[int32](l, n, bufs[1], kids[0].Len())
 	case *arrow.LargeListType:
-		return checkOffsets(l, n, arrow.Int64Traits.CastFromBytes(bufs[1].Bytes()), kids[0].Len())
+		return checkOffsets[int64](l, n, bufs[1], kids[0].Len())
 	case *arrow.ListViewType:
-		return l.checkListViews(n, bufs, 4, kids[0].Len())
+		return checkListViews[int32](l, n, bufs, kids[0].Len())
 	case *arrow.LargeListViewType:
-		return l.checkListViews(n, bufs, 8, kids[0].Len())
+		return checkListViews[int64](l, n, bufs, kids[0].Len())
 	case arrow.BinaryViewDataType:
 		return l.checkViews(n, bufs)
 	case arrow.UnionType:
 		return l.checkUnion(n, dt, bufs, kids)
 	case *arrow.RunEndEncodedType:
-		return l.checkRunEnds(n, kids[0])
+		switch ends := kids[0]; ends.DataType().ID() {
+		case arrow.INT16:
+			return checkRunEnds[int16](l, n, ends)
+		case arrow.INT32:
+			return checkRunEnds[int32](l, n, ends)
+		default:
+			return checkRunEnds[int64](l, n, ends)
+		}
 	}
 	return nil
 }
 
 func (l *loader) corrupt(n *node, format string, args ...any) error {
-	return faults.Corrupt(l.place(n.f), format, args...)
+	return faults.Corrupt(n.f.in(l.at), format, args...)
 }
 
 // checkOffsets checks that n.len+1 offsets ascend and stay within limit.
-func checkOffsets[T int32 | int64](l *loader, n *node, offs []T, limit int) error {
+func checkOffsets[T int32 | int64](l *loader, n *node, buf *memory.Buffer, limit int) error {
+	offs := arrow.GetData[T](buf.Bytes())
 	last := offs[0]
 	for i, o := range offs[1 : n.len+1] {
 		if o < last {
@@ -86,25 +94,20 @@ func (l *loader) private(bufs []*memory.Buffer, i int, done *bool) []byte {
 }
 
 // checkListViews checks that every list lies within its child.
-func (l *loader) checkListViews(n *node, bufs []*memory.Buffer, width, limit int) error {
+func checkListViews[T int32 | int64](l *loader, n *node, bufs []*memory.Buffer, limit int) error {
 	valid := validity(bufs)
+	offs, sizes := arrow.GetData[T](bufs[1].Bytes()), arrow.GetData[T](bufs[2].Bytes())
 	var ownOffs, ownSizes bool
-	at := func(b *memory.Buffer, i int) int64 {
-		if width == 4 {
-			return int64(int32(binary.LittleEndian.Uint32(b.Bytes()[4*i:])))
-		}
-		return int64(binary.LittleEndian.Uint64(b.Bytes()[8*i:]))
-	}
 	for i := range int(n.len) {
-		off, size := at(bufs[1], i), at(bufs[2], i)
+		off, size := int64(offs[i]), int64(sizes[i])
 		if off >= 0 && size >= 0 && off <= int64(limit) && size <= int64(limit)-off {
 			continue
 		}
 		if !isNull(valid, i) {
 			return l.corrupt(n, "list %d lies outside its %d elements", i, limit)
 		}
-		clear(l.private(bufs, 1, &ownOffs)[width*i : width*(i+1)])
-		clear(l.private(bufs, 2, &ownSizes)[width*i : width*(i+1)])
+		offs, sizes = arrow.GetData[T](l.private(bufs, 1, &ownOffs)), arrow.GetData[T](l.private(bufs, 2, &ownSizes))
+		offs[i], sizes[i] = 0, 0
 	}
 	return nil
 }
@@ -183,26 +186,15 @@ func (l *loader) checkUnion(n *node, dt arrow.UnionType, bufs []*memory.Buffer, 
 }
 
 // checkRunEnds checks that run ends ascend from 1 and reach the array's end.
-func (l *loader) checkRunEnds(n *node, ends arrow.ArrayData) error {
-	b := ends.Buffers()[1].Bytes()
-	var at func(i int) int64
-	switch ends.DataType().ID() {
-	case arrow.INT16:
-		at = func(i int) int64 { return int64(int16(binary.LittleEndian.Uint16(b[2*i:]))) }
-	case arrow.INT32:
-		at = func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(b[4*i:]))) }
-	default:
-		at = func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
-	}
-	last := int64(0)
-	for i := range ends.Len() {
-		e := at(i)
+func checkRunEnds[T int16 | int32 | int64](l *loader, n *node, ends arrow.ArrayData) error {
+	last := T(0)
+	for i, e := range arrow.GetData[T](ends.Buffers()[1].Bytes())[:ends.Len()] {
 		if e <= last {
 			return l.corrupt(n, "run end %d does not rise", i)
 		}
 		last = e
 	}
-	if last < n.len {
+	if int64(last) < n.len {
 		return l.corrupt(n, "run ends stop at %d of %d values", last, n.len)
 	}
 	return nil

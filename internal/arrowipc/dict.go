@@ -130,11 +130,12 @@ func (d *fileDicts) values(dict *dictionary) (arrow.ArrayData, error) {
 	return lockedDicts{d}.values(dict)
 }
 
-func (d *fileDicts) close() {
+func (d *fileDicts) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.store.release()
 	d.done = map[int64]bool{}
+	return nil
 }
 
 // lockedDicts is fileDicts for a caller that holds the lock.

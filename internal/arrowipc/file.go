@@ -2,6 +2,7 @@ package arrowipc
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -124,12 +125,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 		return err
 	}
 	all := append(slices.Clone(f.blocks), f.dictBlocks...)
-	slices.SortFunc(all, func(a, b block) int {
-		if a.off < b.off {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b block) int { return cmp.Compare(a.off, b.off) })
 	for i := 1; i < len(all); i++ {
 		if p := all[i-1]; p.off+p.meta+p.body > all[i].off {
 			return faults.Corrupt(f.at, "messages at %d and %d overlap", p.off, all[i].off)
@@ -139,21 +135,17 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	return nil
 }
 
-// blockAt decodes the Block struct at the start of mem.
-func blockAt(mem []byte) block {
-	return block{
-		off:  int64(binary.LittleEndian.Uint64(mem)),
-		meta: int64(int32(binary.LittleEndian.Uint32(mem[8:]))),
-		body: int64(binary.LittleEndian.Uint64(mem[16:])),
-	}
-}
-
 // readBlocks reads a vector of blocks, which must lie between the head and end.
 func (f *fileSource) readBlocks(t flat.Table, slot int, end int64) ([]block, error) {
 	mem, n := t.Vector(slot, 24)
 	out := make([]block, n)
 	for i := range out {
-		b := blockAt(mem[24*i:])
+		mem := mem[24*i:]
+		b := block{
+			off:  int64(binary.LittleEndian.Uint64(mem)),
+			meta: int64(int32(binary.LittleEndian.Uint32(mem[8:]))),
+			body: int64(binary.LittleEndian.Uint64(mem[16:])),
+		}
 		if b.off < fileHead || b.meta < 8 || b.body < 0 || b.off > end || b.meta > end-b.off || b.body > end-b.off-b.meta {
 			return nil, faults.Corrupt(f.at, "message %d lies outside the file", i)
 		}
@@ -305,7 +297,4 @@ func (f *fileSource) check() error {
 	return nil
 }
 
-func (f *fileSource) close() error {
-	f.dicts.close()
-	return nil
-}
+func (f *fileSource) close() error { return f.dicts.close() }

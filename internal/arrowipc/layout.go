@@ -65,9 +65,7 @@ type layouter struct {
 }
 
 func (w *layouter) corrupt(f *field, format string, args ...any) *fault.Error {
-	at := w.at
-	at.Column = f.Name
-	return faults.Corrupt(at, format, args...)
+	return faults.Corrupt(f.in(w.at), format, args...)
 }
 
 // buffer takes the next buffer, which must have at least min bytes.
@@ -108,9 +106,7 @@ func (w *layouter) node(f *field) (*node, error) {
 		return nil, w.corrupt(f, "%d NULLs among %d values", n.nulls, n.len)
 	}
 	if n.len > maxLen {
-		at := w.at
-		at.Column = f.Name
-		return nil, faults.Unsupported(at, "array of more than %d values", maxLen)
+		return nil, faults.Unsupported(f.in(w.at), "array of more than %d values", maxLen)
 	}
 	if err := w.takeValidity(n); err != nil {
 		return nil, err
@@ -134,7 +130,7 @@ func (w *layouter) takeValidity(n *node) error {
 	case arrow.NULL:
 		n.nulls = n.len
 		if n.len > maxUnbacked {
-			return w.unbacked(n.f)
+			return unbacked(n.f.in(w.at))
 		}
 		return nil
 	case arrow.SPARSE_UNION, arrow.DENSE_UNION:
@@ -159,12 +155,6 @@ func (w *layouter) takeValidity(n *node) error {
 	}
 	n.validity = &s
 	return nil
-}
-
-func (w *layouter) unbacked(f *field) error {
-	at := w.at
-	at.Column = f.Name
-	return unbacked(at)
 }
 
 func unbacked(at fault.At) error {
@@ -238,7 +228,7 @@ func (w *layouter) checkKids(n *node) error {
 			}
 		}
 		if len(n.kids) == 0 && n.len > maxUnbacked {
-			return w.unbacked(n.f)
+			return unbacked(n.f.in(w.at))
 		}
 	case *arrow.FixedSizeListType:
 		if want := int64(dt.Len()) * n.len; n.kids[0].len < want {

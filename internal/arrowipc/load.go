@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
@@ -34,20 +35,14 @@ type dictSource interface {
 // errNoDictionary means that no batch of the dictionary was received yet.
 var errNoDictionary = errors.New("no dictionary")
 
-func (l *loader) place(f *field) fault.At {
-	at := l.at
-	at.Column = f.Name
-	return at
-}
-
 // buffer reads a buffer and decompresses it.
 func (l *loader) buffer(n *node, s span) (*memory.Buffer, error) {
 	raw, err := l.body.at(s.off, s.len)
 	if err != nil {
-		return nil, wrapRead(l.place(n.f), "a buffer", err)
+		return nil, wrapRead(n.f.in(l.at), "a buffer", err)
 	}
 	if l.unpk.codec != codecNone {
-		plain, err := l.unpk.unpack(l.place(n.f), raw)
+		plain, err := l.unpk.unpack(n.f.in(l.at), raw)
 		raw.Release()
 		if err != nil {
 			return nil, err
@@ -56,7 +51,7 @@ func (l *loader) buffer(n *node, s span) (*memory.Buffer, error) {
 	}
 	if int64(raw.Len()) < s.min {
 		defer raw.Release()
-		return nil, faults.Corrupt(l.place(n.f), "a buffer of %d bytes where %d values need %d", raw.Len(), n.len, s.min)
+		return nil, faults.Corrupt(n.f.in(l.at), "a buffer of %d bytes where %d values need %d", raw.Len(), n.len, s.min)
 	}
 	return raw, nil
 }
@@ -79,7 +74,7 @@ func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 			defer b.Release()
 		}
 		if nulls := n.len - int64(bitutil.CountSetBits(b.Bytes(), 0, int(n.len))); nulls != n.nulls {
-			return bufs, faults.Corrupt(l.place(n.f), "%d NULLs in the bitmap, %d in the batch's header", nulls, n.nulls)
+			return bufs, faults.Corrupt(n.f.in(l.at), "%d NULLs in the bitmap, %d in the batch's header", nulls, n.nulls)
 		}
 	}
 	if n.len == 0 {
@@ -195,7 +190,7 @@ func (l *loader) encoded(n *node, dt arrow.DataType, bufs []*memory.Buffer) (arr
 			return nil, err
 		}
 	case errors.Is(err, errNoDictionary):
-		return nil, faults.Corrupt(l.place(n.f), "dictionary %d is missing", n.f.dict.id)
+		return nil, faults.Corrupt(n.f.in(l.at), "dictionary %d is missing", n.f.dict.id)
 	default:
 		return nil, err
 	}
@@ -220,11 +215,7 @@ func emptyNode(f *field) *node {
 func (l *loader) record(schema *arrow.Schema, nodes []*node, rows int64) (rec arrow.Record, err error) {
 	defer panics.Recover(l.at, &err)
 	cols := make([]arrow.Array, 0, len(nodes))
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
+	defer each.Release(&cols)
 	for _, n := range nodes {
 		d, err := l.load(n)
 		if err != nil {

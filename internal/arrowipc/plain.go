@@ -56,7 +56,7 @@ func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (ar
 		}
 	}
 	if total > 4*there {
-		return nil, faults.Unsupported(l.place(n.f), "views of %d bytes in buffers of %d", total, there)
+		return nil, faults.Unsupported(n.f.in(l.at), "views of %d bytes in buffers of %d", total, there)
 	}
 	offsets, values := memory.NewResizableBuffer(l.mem), memory.NewResizableBuffer(l.mem)
 	defer offsets.Release()
@@ -111,7 +111,7 @@ func plainDecimals(l *loader, _ *node, from arrow.ArrayData, to arrow.DataType) 
 // plainEmpty converts lists and binary of a fixed size of 0 to empty ones.
 func plainEmpty(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (arrow.ArrayData, error) {
 	if n.len > maxUnbacked {
-		return nil, unbacked(l.place(n.f))
+		return nil, unbacked(n.f.in(l.at))
 	}
 	offsets := memory.NewBufferBytes(make([]byte, 4*(from.Len()+1)))
 	bufs := []*memory.Buffer{from.Buffers()[0], offsets, memory.NewBufferBytes(nil)}
@@ -143,7 +143,7 @@ func plainLists(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (ar
 		}
 		lo, hi := lists.ValueOffsets(i)
 		if hi-lo > int64(most-len(rows)) {
-			return nil, faults.Unsupported(l.place(n.f), "list views that share their elements")
+			return nil, faults.Unsupported(n.f.in(l.at), "list views that share their elements")
 		}
 		for ; lo < hi; lo++ {
 			rows = append(rows, int(lo))

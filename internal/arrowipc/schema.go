@@ -232,15 +232,15 @@ func (p *schemaParser) extension(f *field) error {
 }
 
 func (p *schemaParser) corrupt(f *field, format string, args ...any) *fault.Error {
-	return faults.Corrupt(p.place(f), format, args...)
+	return faults.Corrupt(f.in(p.at), format, args...)
 }
 
 func (p *schemaParser) unsupported(f *field, format string, args ...any) *fault.Error {
-	return faults.Unsupported(p.place(f), format, args...)
+	return faults.Unsupported(f.in(p.at), format, args...)
 }
 
-func (p *schemaParser) place(f *field) fault.At {
-	at := p.at
+// in returns the place of the field in what is at the given one.
+func (f *field) in(at fault.At) fault.At {
 	at.Column = f.Name
 	return at
 }

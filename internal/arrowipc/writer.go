@@ -15,6 +15,7 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
@@ -146,21 +147,17 @@ func (w *Writer) write(rec arrow.Record) (err error) {
 	if n := w.schema.NumFields(); int(rec.NumCols()) != n {
 		return fmt.Errorf("arrow writer: %d columns, the schema has %d", rec.NumCols(), n)
 	}
-	cols := make([]arrow.Array, rec.NumCols())
-	defer func() {
-		for _, c := range cols {
-			if c != nil {
-				c.Release()
-			}
-		}
-	}()
+	cols := make([]arrow.Array, 0, rec.NumCols())
+	defer each.Release(&cols)
 	for i, c := range rec.Columns() {
 		if !arrow.TypeEqual(c.DataType(), w.schema.Field(i).Type) {
 			return fmt.Errorf("arrow writer: column %s is %s, the schema says %s", w.schema.Field(i).Name, c.DataType(), w.schema.Field(i).Type)
 		}
-		if cols[i], err = compact(c, w.out.mem); err != nil {
+		own, err := compact(c, w.out.mem)
+		if err != nil {
 			return err
 		}
+		cols = append(cols, own)
 	}
 	own := array.NewRecord(w.schema, cols, rec.NumRows())
 	defer own.Release()

@@ -89,13 +89,17 @@ type assembler struct {
 // under it; the first one's are used.
 func (a *assembler) build(c *column) (arrow.ArrayData, error) {
 	r := a.leaves[c.leaf]
+	bitmap, slots, nulls := a.valid(c, r)
+	defer release(bitmap)
 	switch {
 	case c.sink != nil:
-		return a.buildLeaf(c, r)
+		s := r.sink
+		r.sink = nil
+		return s.data(c.field.Type, slots, nulls, bitmap), nil
 	case c.elemDef > 0:
-		return a.buildList(c, r)
+		return a.buildList(c, r, bitmap, slots, nulls)
 	}
-	return a.buildStruct(c, r)
+	return a.buildStruct(c, r, bitmap, slots, nulls)
 }
 
 // valid returns the validity bitmap of a node, nil if no slot is NULL, and the
@@ -138,17 +142,7 @@ func release(b *memory.Buffer) {
 	}
 }
 
-func (a *assembler) buildLeaf(c *column, r *leafBatch) (arrow.ArrayData, error) {
-	bitmap, slots, nulls := a.valid(c, r)
-	defer release(bitmap)
-	s := r.sink
-	r.sink = nil
-	return s.data(c.field.Type, slots, nulls, bitmap), nil
-}
-
-func (a *assembler) buildStruct(c *column, r *leafBatch) (arrow.ArrayData, error) {
-	bitmap, slots, nulls := a.valid(c, r)
-	defer release(bitmap)
+func (a *assembler) buildStruct(c *column, r *leafBatch, bitmap *memory.Buffer, slots, nulls int) (arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, 0, len(c.children))
 	defer func() {
 		for _, d := range children {
@@ -168,9 +162,7 @@ func (a *assembler) buildStruct(c *column, r *leafBatch) (arrow.ArrayData, error
 	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap}, children, nulls, 0), nil
 }
 
-func (a *assembler) buildList(c *column, r *leafBatch) (arrow.ArrayData, error) {
-	bitmap, slots, nulls := a.valid(c, r)
-	defer release(bitmap)
+func (a *assembler) buildList(c *column, r *leafBatch, bitmap *memory.Buffer, slots, nulls int) (arrow.ArrayData, error) {
 	var offsets *memory.Buffer
 	var err error
 	if storage(c.field.Type).ID() == arrow.LARGE_LIST {

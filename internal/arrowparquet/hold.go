@@ -142,7 +142,7 @@ func heldColumn(f arrow.Field, sh *shape, l levels) *column {
 		c.leaf, c.leaves = sh.leaf.index, 1
 		return c
 	}
-	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
+	inner := l.element()
 	switch dt := dt.(type) {
 	case *arrow.StructType:
 		for i, child := range sh.children {

@@ -161,7 +161,16 @@ func (p *Parquet) GroupBytes(i int) int64 { return p.f.RowGroups[i].CompressedBy
 
 // StoredSchema returns the Arrow schema that the writer stored in the file, in the
 // form of [WriterOptions].StoredSchema, or "" if there is none.
-func (p *Parquet) StoredSchema() string { return storedArrow(p.f) }
+func (p *Parquet) StoredSchema() string {
+	for _, kv := range p.f.Metadata.KeyValueMetadata {
+		if kv.Key == SchemaKey {
+			if s := parseStored(kv.Value); s != nil && len(s.fields) == p.f.StoredColumns() {
+				return kv.Value
+			}
+		}
+	}
+	return ""
+}
 
 // Fingerprint identifies the file by its size and footer.
 func (p *Parquet) Fingerprint() []byte { return p.f.Fingerprint() }

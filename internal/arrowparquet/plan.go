@@ -38,19 +38,6 @@ type planner struct {
 	int96 int96Form
 }
 
-// storedArrow returns the Arrow schema stored by the file's writer in its encoded
-// form, or "" if there is none that fits.
-func storedArrow(f *parquet.File) string {
-	for _, kv := range f.Metadata.KeyValueMetadata {
-		if kv.Key == SchemaKey {
-			if s := parseStored(kv.Value); s != nil && len(s.fields) == f.StoredColumns() {
-				return kv.Value
-			}
-		}
-	}
-	return ""
-}
-
 // plan returns the file's top-level columns and its Arrow schema.
 func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 	var stored *storedSchema
@@ -93,6 +80,9 @@ func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 // levels are the levels at a node.
 type levels struct{ def, rep, slot int }
 
+// element returns the levels at the elements of a list.
+func (l levels) element() levels { return levels{l.def + 1, l.rep + 1, l.def + 1} }
+
 // node plans a node according to its repetition.
 func (p *planner) node(n *meta.Node, l levels, o origin) (*column, error) {
 	if !o.parts && o.Name() != n.Name {
@@ -100,7 +90,7 @@ func (p *planner) node(n *meta.Node, l levels, o origin) (*column, error) {
 	}
 	if n.Repetition == format.Repeated {
 		// A repeated node outside a list is a list by itself and never NULL.
-		elem, err := p.value(n, levels{l.def + 1, l.rep + 1, l.def + 1}, false, o.child(0, 1))
+		elem, err := p.value(n, l.element(), false, o.child(0, 1))
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +191,7 @@ func (p *planner) annotatedList(n *meta.Node, l levels, o origin) (*column, erro
 	if err != nil {
 		return nil, err
 	}
-	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
+	inner := l.element()
 	var elem *column
 	if r.Leaf >= 0 || len(r.Children) > 1 || r.Name == "array" || r.Name == n.Name+"_tuple" ||
 		r.Logical.Kind != meta.None || r.Children[0].Repetition == format.Repeated {
@@ -226,7 +216,7 @@ func (p *planner) annotatedMap(n *meta.Node, l levels, o origin) (*column, error
 	if r.Leaf >= 0 || len(r.Children) > 2 {
 		return nil, p.fail(n, "a map that is not one repeated key and value")
 	}
-	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
+	inner := l.element()
 	if len(r.Children) == 1 {
 		key, err := p.node(r.Children[0], inner, origin{})
 		if err != nil {

@@ -326,7 +326,7 @@ func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim
 	}
 	f, err = ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) {
 		build := buildOf(parts)
-		if build == nil || build.about.Facts().Exceptions == nil {
+		if build == nil || build.facts().Exceptions == nil {
 			return nil, faults.Of(cause.Shards, faults.Mismatch(fault.At{File: parts[0].name}, "filter", "a partial one with known keys", "another")).
 				WithHint("leave {Known} out, or build the partial filters with it")
 		}
@@ -334,7 +334,7 @@ func MergeAgainst(ctx context.Context, store storage.Source, names []string, lim
 		if err != nil {
 			return nil, err
 		}
-		if want := build.about.Facts().Exceptions.Digest; k.digest != want {
+		if want := build.facts().Exceptions.Digest; k.digest != want {
 			return nil, faults.Of(cause.Shards, faults.Mismatch(fault.At{File: build.name}, "known keys", fmt.Sprintf("%x", want[:6]), fmt.Sprintf("%x", k.digest[:6]))).
 				WithHint("name the files with {Known} that the partial filters were built with")
 		}
@@ -358,7 +358,7 @@ func (k *Known) merge(ctx context.Context, f *filters.Filter, parts []part, most
 	if err != nil {
 		return KnownFigures{}, err
 	}
-	if want := parts[0].about.Facts().Exceptions.Known; s.known != want {
+	if want := parts[0].facts().Exceptions.Known; s.known != want {
 		return KnownFigures{}, faults.Mismatch(fault.At{File: parts[0].name}, "known keys that can be read", want, s.known).
 			WithHint("give the builds known keys in Parquet or Arrow, with the type of the IDs")
 	}
@@ -375,7 +375,7 @@ func hashesOf(parts []part) (*exact.Set, error) {
 	all := exact.New()
 	for i := range parts {
 		p := &parts[i]
-		if p.about.Facts().Exceptions == nil {
+		if p.facts().Exceptions == nil {
 			continue
 		}
 		e := p.filter.Facts().Exceptions

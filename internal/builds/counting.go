@@ -142,14 +142,14 @@ func mergeCounts(ctx context.Context, parts []part, lim filters.Limits) (*filter
 	f := parts[0].about.Header()
 	f.Facts().Partial, f.Facts().Keys = nil, 0
 	for i := range parts {
-		f.Facts().Keys += parts[i].about.Facts().Keys
+		f.Facts().Keys += parts[i].facts().Keys
 	}
 	return f, f.SetCounters(c, true)
 }
 
 // combineCounts adds the counters of all parts to those of the first, or subtracts them.
 func combineCounts(ctx context.Context, parts []part, subtract bool, lim filters.Limits) (*counting.Filter, error) {
-	params := parts[0].about.Facts().Params
+	params := parts[0].facts().Params
 	if need, most := filters.CountingBytes(params), cmp.Or(lim.MaxBits, limitOf(lim)); need > most {
 		return nil, faults.Errorf("%w of %s: the counters take %s (raise {Memory})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(need)))
 	}
@@ -196,7 +196,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 		return nil, faults.Unsupported(fault.At{File: parts[i].name}, "the %s of a counting filter", op.noun()).
 			WithHint("make it plain with {Plain}; {Subtract} removes keys that were added")
 	}
-	first := parts[0].about.Facts()
+	first := parts[0].facts()
 	var errs []error
 	for i := range parts {
 		if err := countsAlike(&parts[0], &parts[i], op); err != nil {
@@ -211,7 +211,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 	})
 	facts := f.Facts()
 	for i := range parts[1:] {
-		p := parts[i+1].about.Facts()
+		p := parts[i+1].facts()
 		switch {
 		case op == Union:
 			facts.Keys, facts.FPRAsked = facts.Keys+p.Keys, max(facts.FPRAsked, p.FPRAsked)
@@ -232,7 +232,7 @@ func combineCounting(ctx context.Context, op SetOp, parts []part, lim filters.Li
 // countsAlike returns an error unless the counters of p can be combined with those of first.
 func countsAlike(first, p *part, op SetOp) error {
 	at := fault.At{File: p.name}
-	a, b := first.about.Facts(), p.about.Facts()
+	a, b := first.facts(), p.facts()
 	if !counts(*p) {
 		return faults.Of(cause.Unlike, faults.Mismatch(at, "filter to combine with a counting one", "kind counting", p.about.Kind())).
 			WithHint("make the counting one plain with {Plain}, or build this one with {Kind counting}")

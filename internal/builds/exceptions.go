@@ -16,7 +16,7 @@ type exceptions struct{ hashes *exact.Set }
 // intersection all remain exceptions. In a union, drop removes what may be a key of
 // another filter.
 func exceptionsOf(parts []part) (*exceptions, error) {
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.about.Facts().Exceptions != nil }) {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.facts().Exceptions != nil }) {
 		return nil, nil
 	}
 	hashes, err := hashesOf(parts)

@@ -60,7 +60,7 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits, 
 	if err != nil {
 		return nil, err
 	}
-	first := parts[0].about.Facts()
+	first := parts[0].facts()
 	together := &filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}
 	if counts(parts[0]) {
 		f, err := mergeCounts(ctx, parts, lim)
@@ -123,7 +123,7 @@ func agree(n Noun, parts []part, open bool) (held []uint32, err error) {
 	slices.Sort(held)
 	held = slices.Compact(held)
 	if !build.about.Sealed() && !open {
-		missing = lacking(n, held, build.about.Facts().Partial.Of)
+		missing = lacking(n, held, build.facts().Partial.Of)
 	}
 	return held, several([]error{several(sealed), several(foreign), several(twice), missing})
 }
@@ -192,7 +192,7 @@ func differs(n Noun, a, b *filters.Filter) *difference {
 func repeated(p *part, owner map[uint32]string) (errs []error) {
 	var others []string // in order of appearance
 	shards := map[string][]uint32{}
-	partial := p.about.Facts().Partial
+	partial := p.facts().Partial
 	for _, s := range partial.Held {
 		other, ok := owner[s]
 		if !ok {
@@ -355,7 +355,7 @@ func (p *partial) takeBits(ctx context.Context, parts []part) error {
 	}
 	var files []*filters.Header
 	for i, h := range heads {
-		p.keys += parts[i].about.Facts().Keys
+		p.keys += parts[i].facts().Keys
 		p.widen(boundsIn(&parts[i].about))
 		if f := parts[i].filter; f != nil {
 			p.sketch(registersOf(f))
@@ -383,7 +383,7 @@ func (p *partial) takeSets(ctx context.Context, parts []part, lim filters.Limits
 			return err
 		}
 		for i, q := range parts[:n] {
-			p.keys += q.about.Facts().Keys
+			p.keys += q.facts().Keys
 			p.widen(boundsIn(&q.about))
 			if p.bits != nil {
 				p.hashAll(some[i].set)

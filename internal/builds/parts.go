@@ -53,6 +53,8 @@ type part struct {
 	digest [32]byte       // from the header of a file; for a filter in memory only if needed
 }
 
+func (p *part) facts() *filters.Facts { return p.about.Facts() }
+
 // partsOf returns filters in memory as parts, without digests, and holds them until
 // release is called, which must happen after an error, too.
 func partsOf(operands []*filters.Filter) (parts []part, release func(), err error) {

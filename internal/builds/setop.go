@@ -144,7 +144,7 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 // size, unless that size was requested.
 func checkRate(op SetOp, out *filters.Filter, parts []part) error {
 	facts := out.Facts()
-	resized := func(p part) bool { return p.about.Facts().Params.Blocks != facts.Params.Blocks }
+	resized := func(p part) bool { return p.facts().Params.Blocks != facts.Params.Blocks }
 	limit, fpr := foldLimit*facts.FPRAsked, out.FPR()
 	if fpr <= limit || facts.Capacity.Keys > 0 || !slices.ContainsFunc(parts, resized) {
 		return nil
@@ -197,7 +197,7 @@ func (op SetOp) deciding(parts []part, lim filters.Limits) (keyed []part, err er
 
 // empty reports whether a filter has no key. Exact sets need not ask: they have any size.
 func (p *part) empty(lim filters.Limits) (bool, error) {
-	if p.about.Facts().Keys > 0 || p.about.Kind() == filters.KindExact {
+	if p.facts().Keys > 0 || p.about.Kind() == filters.KindExact {
 		return false, nil
 	}
 	f, err := p.whole(lim)
@@ -221,7 +221,7 @@ func combinable(parts, deciding []part) error {
 		if bits == nil {
 			bits = p
 		}
-		if want, got := bits.about.Facts().Params.Geometry, p.about.Facts().Params.Geometry; want != got {
+		if want, got := bits.facts().Params.Geometry, p.facts().Params.Geometry; want != got {
 			errs = append(errs, faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got)).
 				WithHint("build one of them again, with the other's {Geometry}"))
 		}
@@ -233,13 +233,13 @@ func combinable(parts, deciding []part) error {
 // difference it does not depend on their order: the filter with the smallest
 // digest names the key.
 func descend(op SetOp, parts []part) *filters.Filter {
-	first := parts[0].about.Facts()
+	first := parts[0].facts()
 	out := filters.New(filters.Facts{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: filters.KindAuto})
 	facts := out.Facts()
 	named := 0
 	blooms, _ := byKind(parts)
 	for i := range parts {
-		f, d := parts[i].about.Facts(), parts[i].digest
+		f, d := parts[i].facts(), parts[i].digest
 		facts.Parents = append(facts.Parents, d)
 		if op != Difference && slices.Compare(d[:], facts.Parents[named][:]) < 0 {
 			named = i
@@ -254,7 +254,7 @@ func descend(op SetOp, parts []part) *filters.Filter {
 			facts.Keys = f.Keys
 		}
 	}
-	facts.Key = keyOf(parts[named].about.Facts())
+	facts.Key = keyOf(parts[named].facts())
 	sorted := facts.Parents
 	if op == Difference {
 		sorted = sorted[1:] // keep the first set before the ones that are subtracted
@@ -345,9 +345,9 @@ func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) 
 // Exact filters become bits of that size.
 func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) error {
 	blooms, exacts := byKind(parts)
-	params := blooms[0].about.Facts().Params
+	params := blooms[0].facts().Params
 	for _, p := range blooms {
-		params.Blocks = bloom.CommonFold(p.about.Facts().Params.Blocks, params.Blocks)
+		params.Blocks = bloom.CommonFold(p.facts().Params.Blocks, params.Blocks)
 	}
 	var err error
 	if c.exceptions, err = exceptionsOf(blooms); err != nil {
@@ -396,7 +396,7 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 	}
 	var alike, others []part
 	for _, p := range blooms {
-		if p.about.Facts().Params == all.params && c.exceptions == nil {
+		if p.facts().Params == all.params && c.exceptions == nil {
 			alike = append(alike, p)
 		} else {
 			others = append(others, p)
@@ -489,7 +489,7 @@ func (c *combiner) atMost(keys float64) { c.common = min(c.common, uint64(max(ke
 // The header that it returns has the registers.
 func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (*bloom.Filter, *filters.Filter, error) {
 	if p.filter != nil {
-		if k := p.about.Facts().Params.Blocks / params.Blocks; k > 1 {
+		if k := p.facts().Params.Blocks / params.Blocks; k > 1 {
 			bits, err := p.filter.Bloom().Fold(k)
 			return bits, p.filter, err
 		}

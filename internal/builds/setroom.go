@@ -22,7 +22,7 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	case op == Difference:
 		deciding = parts[:1]
 	case len(deciding) == 0:
-		deciding = slices.DeleteFunc(exacts, func(p part) bool { return p.about.Facts().Capacity == filters.Capacity{} })
+		deciding = slices.DeleteFunc(exacts, func(p part) bool { return p.facts().Capacity == filters.Capacity{} })
 	}
 	first := roomy(deciding)
 	if first == nil && op == Union {
@@ -34,17 +34,17 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	var errs []error
 	for i := range deciding {
 		p := &deciding[i]
-		if p.about.Facts().Capacity != first.about.Facts().Capacity || p.about.Facts().Params.Geometry != first.about.Facts().Params.Geometry {
+		if p.facts().Capacity != first.facts().Capacity || p.facts().Params.Geometry != first.facts().Params.Geometry {
 			errs = append(errs, faults.Of(cause.Unlike, faults.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about))).
 				WithHint("build all with the same {Expect+Room}, {FPR} or {MaxSize}, and {Geometry}"))
 		}
 	}
-	f := first.about.Facts()
+	f := first.facts()
 	facts := out.Facts()
 	facts.Capacity, facts.Params.Geometry, facts.Want, facts.FPRAsked = f.Capacity, f.Params.Geometry, f.Want, 0
 	for i := range deciding {
-		facts.FPRAsked = max(facts.FPRAsked, deciding[i].about.Facts().FPRAsked)
-		if deciding[i].about.Facts().Want != f.Want {
+		facts.FPRAsked = max(facts.FPRAsked, deciding[i].facts().FPRAsked)
+		if deciding[i].facts().Want != f.Want {
 			facts.Want = filters.KindAuto
 		}
 	}
@@ -54,7 +54,7 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 // roomy returns the first filter with a capacity, or nil.
 func roomy(parts []part) *part {
 	for i := range parts {
-		if parts[i].about.Facts().Capacity != (filters.Capacity{}) {
+		if parts[i].facts().Capacity != (filters.Capacity{}) {
 			return &parts[i]
 		}
 	}

@@ -58,7 +58,7 @@ func NewBuilder(o Options) (*Builder, error) {
 	b := p.builder()
 	err = b.checkCounters()
 	if !p.unsized && b.list == nil {
-		err = b.divide(foldNone)
+		err = b.divide(func(bloom.Params, float64) uint64 { return 1 })
 	}
 	if err != nil {
 		return nil, err
@@ -69,8 +69,6 @@ func NewBuilder(o Options) (*Builder, error) {
 	}
 	return b, nil
 }
-
-func foldNone(bloom.Params, float64) uint64 { return 1 }
 
 // given sets the classes of the key columns from the options.
 func (p *Plan) given(columns []keys.Column) error {

@@ -12,42 +12,33 @@ import (
 func (s *Set) Add(values []uint64, signed bool) {
 	s.changed()
 	for batch := range slices.Chunk(values, sortBatch) {
-		s.addBatch(batch, signed)
+		if !slices.IsSorted(batch) {
+			batch = sorted(batch)
+		}
+		naturals := len(batch)
+		if signed {
+			naturals = sort.Search(len(batch), func(i int) bool { return int64(batch[i]) < 0 })
+		}
+		s.natural.add(batch[:naturals])
+		s.negative.add(batch[naturals:])
 	}
 }
 
 // sortBatch is the number of values sorted at a time.
 const sortBatch = 1 << 20
 
-func (s *Set) addBatch(values []uint64, signed bool) {
-	if !slices.IsSorted(values) {
-		values = sorted(values)
-	}
-	naturals := len(values)
-	if signed {
-		naturals = sort.Search(len(values), func(i int) bool { return int64(values[i]) < 0 })
-	}
-	s.natural.add(values[:naturals])
-	s.negative.add(values[naturals:])
-}
-
 // radixMin is the number of values from which radix sort is faster than comparison
 // sort.
 const radixMin = 256
 
-// sorted returns the values in ascending order in new memory.
+// sorted returns the values in ascending order in new memory. Radix sort goes byte by byte from
+// the lowest one and skips bytes in which all values agree.
 func sorted(values []uint64) []uint64 {
 	if len(values) < radixMin {
 		values = slices.Clone(values)
 		slices.Sort(values)
 		return values
 	}
-	return radixSorted(values)
-}
-
-// radixSorted sorts byte by byte from the lowest one and skips bytes in which all
-// values agree.
-func radixSorted(values []uint64) []uint64 {
 	differ := uint64(0)
 	for _, v := range values {
 		differ |= v ^ values[0]

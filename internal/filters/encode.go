@@ -50,7 +50,9 @@ func encodeHeld(w io.Writer, f *Filter, opts Options) (int64, error) {
 	}
 	n, sums, err := src.encode(w, opts)
 	if err == nil {
-		f.held.written(&stamp{parts: src.parts, sums: sums})
+		f.held.mu.Lock()
+		defer f.held.mu.Unlock()
+		f.held.stamp = &stamp{parts: src.parts, sums: sums}
 	}
 	return n, err
 }
@@ -288,13 +290,6 @@ func (s *source) sums() (sums []uint64, err error) {
 		return nil
 	}
 	return sums, inOrder(context.Background(), chunkCount(s.payloadBytes()), sum, keep)
-}
-
-// written keeps what was computed about the payload while it was written.
-func (p *payload) written(st *stamp) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stamp = st
 }
 
 // digest is the SHA-256 of the header sections and the chunks' checksums.

@@ -319,8 +319,12 @@ func getDivision(m *meta, c *cursor.Cursor) *problem {
 	if m.facts.Partial == nil {
 		return bad("filter", "a partial one", "a sealed one")
 	}
-	copy(m.facts.Partial.Division[:], c.Take(32))
-	if m.facts.Partial.Division == [32]byte{} {
+	return getDigest(&m.facts.Partial.Division, c)
+}
+
+func getDigest(to *[32]byte, c *cursor.Cursor) *problem {
+	copy(to[:], c.Take(32))
+	if *to == [32]byte{} {
 		return bad("value", "not all zero", "zero")
 	}
 	return nil
@@ -333,13 +337,7 @@ func putBuild(m *meta, dst []byte) []byte {
 	return append(dst, m.facts.BuildID[:]...)
 }
 
-func getBuild(m *meta, c *cursor.Cursor) *problem {
-	copy(m.facts.BuildID[:], c.Take(32))
-	if m.facts.BuildID == [32]byte{} {
-		return bad("value", "not all zero", "zero")
-	}
-	return nil
-}
+func getBuild(m *meta, c *cursor.Cursor) *problem { return getDigest(&m.facts.BuildID, c) }
 
 // Flags of a column in the key range.
 const (

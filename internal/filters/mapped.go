@@ -61,18 +61,14 @@ func (h *Header) canMap() error {
 		return err
 	}
 	if !h.mappable() {
-		return faults.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
+		form := h.Filter.kind.String()
+		if !h.Contiguous {
+			form += ", compressed"
+		}
+		return faults.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", form).
 			WithHint("write the filter with {Uncompressed}; only Bloom filters can be mapped")
 	}
 	return nil
-}
-
-// form names what the payload is, for errors.
-func (h *Header) form() string {
-	if h.Contiguous {
-		return h.Filter.kind.String()
-	}
-	return h.Filter.kind.String() + ", compressed"
 }
 
 // guard calls f, which reads the map if there is one, and returns an error if

@@ -108,7 +108,8 @@ func methodFor(chunk []byte) method {
 	dense, total := true, 0
 	for page := chunk; len(page) > 0; {
 		n := min(len(page), pageBytes)
-		set := rarer(ones(page[:n]), n)
+		set := ones(page[:n])
+		set = min(set, 8*n-set)
 		dense = dense && set*256 >= denseShare*n*8
 		total += set
 		page = page[n:]
@@ -121,10 +122,6 @@ func methodFor(chunk []byte) method {
 	}
 	return general // or too short for a table of its own
 }
-
-// rarer returns the number of set or of unset bits in n bytes, whichever is
-// smaller.
-func rarer(set, n int) int { return min(set, 8*n-set) }
 
 // ones counts the set bits in whole words, which blocks consist of.
 func ones(b []byte) (n int) {

@@ -305,11 +305,6 @@ func (l *inputFile) lines(k int, b []byte) ([]Input, error) {
 	return inputs, nil
 }
 
-// sameBytes reports whether row groups have the given sizes.
-func sameBytes(groups [][2]int64, bytes []int64) bool {
-	return slices.EqualFunc(groups, bytes, func(g [2]int64, b int64) bool { return g[1] == b })
-}
-
 // input parses the line of an input.
 func (l *inputFile) input(b []byte) (in Input, err error) {
 	if err := json.Unmarshal(b, &in); err != nil {

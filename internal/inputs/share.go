@@ -103,7 +103,7 @@ func (in *List) pieces(ctx context.Context, choose func(one weighed, add func(lo
 	}
 	inputs, err := in.At(ctx, numbers)
 	for i := range inputs {
-		if pieces[i].Input = inputs[i]; !sameBytes(inputs[i].Groups, bytes[i]) {
+		if pieces[i].Input = inputs[i]; !slices.EqualFunc(inputs[i].Groups, bytes[i], func(g [2]int64, b int64) bool { return g[1] == b }) {
 			return nil, in.file().corrupt("input %d contradicts the index", numbers[i])
 		}
 	}

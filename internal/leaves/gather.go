@@ -3,6 +3,8 @@ package leaves
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // locate returns the column of a row of a store, and its number there.
@@ -145,13 +147,7 @@ func appendSlots(dst, src []byte, width int, rows []uint32) []byte {
 func appendShort(dst, src []byte, from, to uint32) []byte {
 	n, end := int(to-from), len(dst)
 	if n <= 32 && cap(dst)-end >= 32 && uint64(len(src)) >= uint64(from)+32 {
-		d, s := (*[32]byte)(dst[end:end+32]), (*[32]byte)(src[from:])
-		v0, v1 := binary.LittleEndian.Uint64(s[:]), binary.LittleEndian.Uint64(s[8:])
-		v2, v3 := binary.LittleEndian.Uint64(s[16:]), binary.LittleEndian.Uint64(s[24:])
-		binary.LittleEndian.PutUint64(d[:], v0)
-		binary.LittleEndian.PutUint64(d[8:], v1)
-		binary.LittleEndian.PutUint64(d[16:], v2)
-		binary.LittleEndian.PutUint64(d[24:], v3)
+		enc.Copy32((*[32]byte)(dst[end:end+32]), (*[32]byte)(src[from:]))
 		return dst[:end+n]
 	}
 	return append(dst, src[from:to]...)

@@ -236,19 +236,22 @@ func (a *audit) statistics(page int, whose string, s *meta.Statistics, h *conten
 		b.Hi = present(s.MaxValue.V)
 	}
 	relied := a.f.BoundsBelieved(a.leaf)
+	differs := func(what, means string) error {
+		return a.differs(relied, page, whose+what, a.order.Text(h.Bounds), a.order.Text(b), means)
+	}
 	if !a.order.Admits(b) {
 		if a.leaf.IsFloat() && len(b.Lo) == len(b.Hi) {
 			return nil // NaN, which readers must ignore
 		}
-		return a.differs(relied, page, whose+" bounds", a.order.Text(h.Bounds), a.order.Text(b), falseBounds)
+		return differs(" bounds", falseBounds)
 	}
 	b = a.order.Widen(b)
 	lo, hi := a.order.Compare(b.Lo, h.Lo), a.order.Compare(b.Hi, h.Hi)
 	switch relied = relied && (lo <= 0 || len(h.Lo) > 0 || !a.order.ByteArrays() || m.BoundsCoverEmpty()); {
 	case lo > 0 || hi < 0:
-		return a.differs(relied, page, whose+" bounds", a.order.Text(h.Bounds), a.order.Text(b), falseBounds)
+		return differs(" bounds", falseBounds)
 	case lo < 0 && s.IsMinValueExact.V || hi > 0 && s.IsMaxValueExact.V:
-		return a.differs(relied, page, whose+" exact bounds", a.order.Text(h.Bounds), a.order.Text(b), "answers taken from them are wrong")
+		return differs(" exact bounds", "answers taken from them are wrong")
 	}
 	return nil
 }

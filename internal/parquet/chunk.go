@@ -124,7 +124,7 @@ func (f *File) Chunk(rowGroup, leaf int) *Chunk {
 // ChunkIn is [File.Chunk] with reusable memory. The caller must call [Buffers.Rest]
 // when the Chunk is no longer used, even after an error.
 func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
-	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	md := &f.chunk(rowGroup, leaf).MetaData
 	start := chunkStart(md)
 	c := &Chunk{
 		f: f, leaf: &f.Leaves[leaf], md: md, at: f.at(rowGroup, leaf),

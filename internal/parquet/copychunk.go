@@ -25,7 +25,7 @@ const (
 // MayCopy returns why CopyChunk cannot copy a chunk, or "" if the footer shows no reason.
 // rowGroup, from and to count from 0. It is safe for concurrent use.
 func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
-	md := &f.Metadata.RowGroups[rowGroup].Columns[from].MetaData
+	md := &f.chunk(rowGroup, from).MetaData
 	a, b := &f.Leaves[from], &w.leaves[to]
 	switch codec := w.opts.Compression.Codec; {
 	case md.NumValues == 0:

@@ -49,7 +49,7 @@ func (k *chunkWalk) statistics(order meta.Order) (s meta.Statistics) {
 // Bounds returns the bounds in the statistics of a chunk, or none if they are missing or wrong in the
 // given order, of [File.BelievedOrder].
 func (f *File) Bounds(rowGroup, leaf int, order meta.Order) meta.Bounds {
-	s := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Statistics
+	s := &f.chunk(rowGroup, leaf).MetaData.Statistics
 	if !s.MinValue.Valid || !s.MaxValue.Valid {
 		return meta.Bounds{}
 	}

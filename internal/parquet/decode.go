@@ -60,7 +60,11 @@ func (c *Chunk) decodePage(h *meta.PageHeader, body []byte) error {
 		c.page.Stored = &c.stored
 	}
 	c.fillDef()
-	return c.decodeNonNull(values)
+	if isCoded(c.page.Encoding) {
+		return c.decodeIndices(values, nil, true)
+	}
+	c.page.Plain, err = c.plainOf(values)
+	return err
 }
 
 // fillDef writes the definition levels if they are all the same.
@@ -266,17 +270,6 @@ func (c *Chunk) checkV2(dh *meta.DataPageHeaderV2) error {
 	return nil
 }
 
-// decodeNonNull decodes all values of the page.
-func (c *Chunk) decodeNonNull(src []byte) error {
-	p := &c.page
-	if isCoded(p.Encoding) {
-		return c.decodeIndices(src)
-	}
-	plain, err := c.plainOf(src)
-	p.Plain = plain
-	return err
-}
-
 // plainOf converts the page's values to PLAIN form.
 func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	p := &c.page
@@ -332,19 +325,28 @@ func isCoded(e format.Encoding) bool {
 	return e == format.PlainDictionary || e == format.RLEDictionary
 }
 
-func (c *Chunk) decodeIndices(src []byte) error {
+// decodeIndices decodes the dictionary indices at the given positions, or all.
+func (c *Chunk) decodeIndices(src []byte, at []uint32, all bool) error {
 	p := &c.page
 	width, limit, err := c.indexWidth(src)
 	if err != nil {
 		return err
 	}
-	c.buf.indices = enc.Reuse(c.buf.indices, p.NonNull)
-	p.Indices = c.buf.indices
-	if width == 0 {
-		clear(p.Indices)
-		return nil
+	total := p.NonNull
+	if !all {
+		p.NonNull = len(at)
 	}
-	if err := enc.DecodeHybrid(p.Indices, src[1:], width, limit); err != nil {
+	p.Indices = enc.Reuse(c.buf.indices, p.NonNull)
+	c.buf.indices = p.Indices
+	switch {
+	case width == 0:
+		clear(p.Indices)
+	case all:
+		err = enc.DecodeHybrid(p.Indices, src[1:], width, limit)
+	default:
+		p.Indices, err = enc.GatherHybrid(p.Indices[:0], src[1:], total, width, limit, at)
+	}
+	if err != nil {
 		return c.corrupt(err, "the page's dictionary indices do not decode")
 	}
 	return nil

@@ -69,7 +69,7 @@ func (f *File) BoundsBelieved(l *meta.Leaf) bool {
 // Nulls returns the number of NULLs of a leaf that is not repeated in a row group, -1 if statistics
 // do not say it, or are not believed.
 func (f *File) Nulls(rowGroup, leaf int) int64 {
-	n := f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Statistics.NullCount
+	n := f.chunk(rowGroup, leaf).MetaData.Statistics.NullCount
 	switch {
 	case f.Leaves[leaf].MaxDef == 0:
 		return 0
@@ -83,7 +83,7 @@ func (f *File) Nulls(rowGroup, leaf int) int64 {
 func (f *File) Starts() (all []int64) {
 	for g, group := range f.RowGroups {
 		if group.Rows > 0 {
-			all = append(all, chunkStart(&f.Metadata.RowGroups[g].Columns[0].MetaData))
+			all = append(all, chunkStart(&f.chunk(g, 0).MetaData))
 		}
 	}
 	return all
@@ -314,9 +314,14 @@ func trim(md *meta.ColumnMetaData) {
 	md.Statistics.Min, md.Statistics.Max = thrift.Null[[]byte]{}, thrift.Null[[]byte]{}
 }
 
+// chunk returns the metadata of a chunk.
+func (f *File) chunk(rowGroup, leaf int) *meta.ColumnChunk {
+	return &f.Metadata.RowGroups[rowGroup].Columns[leaf]
+}
+
 func (f *File) checkChunk(g, c int) error {
 	at, leaf := f.at(g, c), &f.Leaves[c]
-	chunk := &f.Metadata.RowGroups[g].Columns[c]
+	chunk := f.chunk(g, c)
 	md := &chunk.MetaData
 	switch {
 	case chunk.CryptoMetadata.Valid || len(chunk.EncryptedColumnMetadata) > 0:
@@ -368,5 +373,5 @@ func chunkStart(md *meta.ColumnMetaData) int64 {
 
 // Codec returns the compression codec of a column chunk.
 func (f *File) Codec(rowGroup, leaf int) format.CompressionCodec {
-	return f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.Codec
+	return f.chunk(rowGroup, leaf).MetaData.Codec
 }

@@ -80,7 +80,7 @@ type thriftColumnIndex struct {
 func (f *File) OffsetIndex(rowGroup, leaf int) (x *OffsetIndex, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
 	defer panics.Recover(at, &err)
-	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
+	c := f.chunk(rowGroup, leaf)
 	if c.OffsetIndexOffset == 0 || c.MetaData.NumValues == 0 {
 		return nil, false, nil
 	}
@@ -136,7 +136,7 @@ func (x *OffsetIndex) check(start, end int64) error {
 func (f *File) ColumnIndex(rowGroup, leaf int, x *OffsetIndex) (_ *ColumnIndex, ok bool, err error) {
 	at := f.at(rowGroup, leaf)
 	defer panics.Recover(at, &err)
-	c := &f.Metadata.RowGroups[rowGroup].Columns[leaf]
+	c := f.chunk(rowGroup, leaf)
 	if c.ColumnIndexOffset == 0 {
 		return nil, false, nil
 	}
@@ -252,7 +252,7 @@ func (f *File) BloomFilter(rowGroup, leaf int) (bits []byte, ok bool, err error)
 // its header and of its bitset, 0 if the chunk has none.
 func (f *File) findBloom(rowGroup, leaf int) (pos, head, size int64, err error) {
 	at := f.at(rowGroup, leaf)
-	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	md := &f.chunk(rowGroup, leaf).MetaData
 	if pos = md.BloomFilterOffset; pos == 0 {
 		return 0, 0, 0, nil
 	}

@@ -102,7 +102,7 @@ func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
 	b.use(f)
 	t, room := together{buf: b}, int64(mostTogether)
 	for _, l := range leaves {
-		md := &f.Metadata.RowGroups[group].Columns[l].MetaData
+		md := &f.chunk(group, l).MetaData
 		start := chunkStart(md)
 		if b.mapping == nil || f.Constant(l) || md.Codec != format.Snappy || start+md.TotalCompressedSize > int64(len(b.mapping.Bytes)) {
 			continue

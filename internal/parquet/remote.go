@@ -73,7 +73,7 @@ type indexes struct{ lo, hi, sum int64 }
 // add adds the offset indexes or the column indexes of a row group.
 func (x *indexes) add(f *File, rowGroup int, offsets bool) {
 	for i := range f.Metadata.RowGroups[rowGroup].Columns {
-		c := &f.Metadata.RowGroups[rowGroup].Columns[i]
+		c := f.chunk(rowGroup, i)
 		pos, n := c.ColumnIndexOffset, int64(c.ColumnIndexLength)
 		if offsets {
 			pos, n = c.OffsetIndexOffset, int64(c.OffsetIndexLength)

@@ -461,12 +461,10 @@ func (o *openRow) begin(times uint32, encoding format.Encoding) {
 func (o *openRow) add(l *meta.Leaf, p *Page, dict *Dictionary, from, to cursor) error {
 	var err error
 	switch {
-	case to.value == from.value:
-		o.addLevels(p, from.entry, to.entry)
-	case o.values == 0:
+	case to.value > from.value && o.values == 0:
 		o.coded, o.dict = p.Coded, dict
 		o.entryBuffer.add(l, p, from, to)
-	case o.coded == p.Coded && (!p.Coded || o.dict == dict):
+	case to.value == from.value, o.coded == p.Coded && (!p.Coded || o.dict == dict):
 		o.entryBuffer.add(l, p, from, to)
 	default:
 		if o.coded {

@@ -354,7 +354,7 @@ const usualNeed = 4 << 20
 // headers of the dictionary and the first data page as far as they are readable. It
 // reports no errors; these are found when the chunk is read.
 func (f *File) Need(rowGroup, leaf int) (bytes int64) {
-	md := &f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData
+	md := &f.chunk(rowGroup, leaf).MetaData
 	if f.remote != nil { // a header would be a request
 		return min(md.TotalUncompressedSize, usualNeed)
 	}

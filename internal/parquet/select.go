@@ -229,7 +229,7 @@ func (c *Chunk) decodeSelected(src []byte) error {
 		return nil
 	}
 	if isCoded(p.Encoding) {
-		return c.pickIndices(src, values)
+		return c.decodeIndices(src, values, false)
 	}
 	return c.pickPlain(src, total, values)
 }
@@ -254,27 +254,6 @@ func (c *Chunk) present(entries []uint32) []uint32 {
 		enc.SelectLevels(def[:0], def, entries) // in place: writing never overtakes reading
 		return c.buf.values
 	}
-}
-
-// pickIndices decodes the dictionary indices at the given positions.
-func (c *Chunk) pickIndices(src []byte, values []uint32) error {
-	p := &c.page
-	width, limit, err := c.indexWidth(src)
-	if err != nil {
-		return err
-	}
-	total := p.NonNull
-	p.NonNull = len(values)
-	p.Indices = enc.Reuse(c.buf.indices, len(values))
-	c.buf.indices = p.Indices
-	if width == 0 {
-		clear(p.Indices)
-		return nil
-	}
-	if p.Indices, err = enc.GatherHybrid(p.Indices[:0], src[1:], total, width, limit, values); err != nil {
-		return c.corrupt(err, "the page's dictionary indices do not decode")
-	}
-	return nil
 }
 
 // pickFirst is pickPlain for a PLAIN page whose first bytes alone were decompressed.

@@ -237,11 +237,3 @@ func (b *dictBuilder) keep(width int, dict *Dictionary) {
 		Len: dict.Len, Plain: append(b.dict.Plain[:0], dict.Plain...), offsets: append(b.dict.offsets[:0], dict.offsets...),
 	}
 }
-
-// checked copies indices of a kept dictionary.
-func (b *dictBuilder) checked(dst, indices []uint32) (int, error) {
-	if len(indices) > 0 && int64(slices.Max(indices)) >= int64(b.dict.Len) {
-		return 0, errIndex
-	}
-	return copy(dst, indices), nil
-}

@@ -162,7 +162,9 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 	indexes := make([]encodedIndex, len(chunks))
 	for i, c := range chunks {
 		g.Columns[i] = c.place(w.out.n, &w.leaves[i], w.opts.Compression.Codec)
-		c.index.shift(g.Columns[i].MetaData.DataPageOffset)
+		for j := range c.index.pages { // offsets are from the first data page on
+			c.index.pages[j].Offset += g.Columns[i].MetaData.DataPageOffset
+		}
 		var err error
 		if indexes[i], err = c.index.encoded(); err != nil {
 			return w.out.fail(err)

@@ -266,7 +266,7 @@ func (c *ChunkWriter) writeDictionary(plain []byte, n int) error {
 // dictionary and then gave it up.
 func (f *File) LeavesDictionary(rowGroup, leaf int) bool {
 	byDict, others := false, false
-	for _, s := range f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.EncodingStats {
+	for _, s := range f.chunk(rowGroup, leaf).MetaData.EncodingStats {
 		if s.Count <= 0 || s.PageType != format.DataPage && s.PageType != format.DataPageV2 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
@@ -97,7 +98,10 @@ func (b *dictBuilder) held() int {
 // than their number if the next value does not fit into it.
 func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done int, err error) {
 	if b.kept {
-		return b.checked(dst, indices)
+		if len(indices) > 0 && int64(slices.Max(indices)) >= int64(b.dict.Len) {
+			return 0, errIndex
+		}
+		return copy(dst, indices), nil
 	}
 	if b.from != from {
 		b.from = from

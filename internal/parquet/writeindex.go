@@ -41,13 +41,6 @@ func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by meta.
 	c.MaxValues = append(c.MaxValues, append([]byte{}, hi...))
 }
 
-// shift converts offsets from the first data page to offsets in the file.
-func (x *pageIndex) shift(start int64) {
-	for i := range x.pages {
-		x.pages[i].Offset += start
-	}
-}
-
 // bounded reports whether the chunk gets a column index.
 func (x *pageIndex) bounded() bool { return !x.broken && len(x.pages) > 0 }
 

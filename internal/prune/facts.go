@@ -53,15 +53,7 @@ func NewStatistics(f *parquet.File, leaf int, t arrow.DataType) *Statistics {
 func leafOrder(l *meta.Leaf, class keys.Class) (o order, ok bool) {
 	switch {
 	case class == keys.Float:
-		o.number, o.float = true, true
-		switch {
-		case l.Logical.Kind != meta.None:
-			return o, false
-		case l.Type == format.Float:
-			o.size = 4
-		case l.Type == format.Double:
-			o.size = 8
-		}
+		o.number, o.float, o.size = true, true, floatSize(l)
 		return o, o.size > 0
 	case keys.OrderOf(class) == keys.ByBytes:
 		return newByteOrder(l, class, members{lo: []byte{0}})

@@ -14,17 +14,19 @@ import (
 // Float bounds are used only for members that are integers or decimals. No member
 // is then NaN, which statistics leave out.
 
+// floatSize returns the size of a leaf's floats, 0 if their statistics have no order: some writers
+// compare half floats as bytes.
+func floatSize(l *meta.Leaf) int {
+	if l.Logical.Kind != meta.None || l.Type != format.Float && l.Type != format.Double {
+		return 0
+	}
+	return l.Width()
+}
+
 // newFloatOrder returns the order of a float leaf, with the bounds of the members
 // rounded outward to floats.
 func newFloatOrder(l *meta.Leaf, of keys.Class, m members) (o order, ok bool) {
-	switch {
-	case l.Logical.Kind != meta.None:
-		return o, false
-	case l.Type == format.Float:
-		o.size = 4
-	case l.Type == format.Double:
-		o.size = 8
-	default: // some writers compare half floats as bytes
+	if o.size = floatSize(l); o.size == 0 {
 		return o, false
 	}
 	lo, ok := keys.Number(of, m.lo)

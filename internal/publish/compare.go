@@ -177,16 +177,13 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 		c.todo[in.Input] = true
 		return nil
 	}
-	for _, name := range e.Files {
-		trouble, err := d.trouble(ctx, c.listing, c.state.file(name))
-		if err != nil {
-			return err
-		}
-		if trouble != "" {
-			c.todo[in.Input], c.damaged = true, append(c.damaged, in.Input)
-			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it was written again", name, trouble))
-			return nil
-		}
+	intact, err := c.intact(ctx, e)
+	if err != nil {
+		return err
+	}
+	if !intact {
+		c.todo[in.Input], c.damaged = true, append(c.damaged, in.Input)
+		return nil
 	}
 	if r.IDs != d.Recipe.IDs {
 		c.otherIDs = append(c.otherIDs, in.Input)
@@ -248,7 +245,8 @@ func (c *comparison) whole(ctx context.Context) error {
 		return nil
 	}
 	if len(c.todo)+len(c.remove)+len(c.gone) == 0 {
-		if rest, err := c.restWhole(ctx); rest || err != nil {
+		// The entry without an input has the rows that come from none.
+		if rest, err := c.intact(ctx, c.state.entry("")); rest || err != nil {
 			return err
 		}
 	}
@@ -310,9 +308,8 @@ func (d *Dir) twice(one, other string) error {
 	return faults.Errorf("%s: %w: %s and %s are one file, whose rows would be here twice (give the arguments or {Base} of the run before, or write to another directory; {Force} replaces the earlier output)", d.Name, ErrExists, one, other)
 }
 
-// restWhole reports whether the file for rows that come from no input is whole.
-func (c *comparison) restWhole(ctx context.Context) (bool, error) {
-	e := c.state.entry("")
+// intact reports whether the outputs of an entry are whole; not of nil.
+func (c *comparison) intact(ctx context.Context, e *Entry) (bool, error) {
 	if e == nil {
 		return false, nil
 	}

@@ -218,18 +218,15 @@ func (d *Dir) readState(ctx context.Context, generation int64, settled bool, s *
 		}
 		s.settle(&p)
 	}
-	for i := range s.Inputs {
-		e := &s.Inputs[i]
-		e.Input, e.Place, e.Files = UnescapeName(e.Input), UnescapeName(e.Place), each.Slice(e.Files, UnescapeName)
+	for _, e := range rename(s.Inputs, UnescapeName) {
 		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
 			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
 	}
-	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
 	if err := cmp.Or(unescapeFiles(at, s.Files), unescapeFiles(at, s.Remove)); err != nil {
 		return err
 	}
-	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	s.sort()
 	return s.consistent(at)
 }
 
@@ -269,9 +266,7 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 	if p.Of < 1 || p.Of > MaxWorkers || p.Shard >= p.Of || len(p.Run) < 16 {
 		return nil, faults.Corrupt(at, "shard %d of %d of run %q", p.Shard, p.Of, p.Run).WithHint(hint)
 	}
-	for i := range p.Inputs {
-		e := &p.Inputs[i]
-		e.Input, e.Place, e.Files = UnescapeName(e.Input), UnescapeName(e.Place), each.Slice(e.Files, UnescapeName)
+	for _, e := range rename(p.Inputs, UnescapeName) {
 		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
 			return nil, faults.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
@@ -282,9 +277,7 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 }
 
 func unescapeFiles(at fault.At, files []File) error {
-	for i := range files {
-		f := &files[i]
-		f.Name, f.Staged, f.Inputs = UnescapeName(f.Name), UnescapeName(f.Staged), each.Slice(f.Inputs, UnescapeName)
+	for _, f := range renameFiles(files, UnescapeName) {
 		if !localName(f.Name) {
 			return faults.Corrupt(at, "the file name %q, which is outside the directory or not an output", f.Name).WithHint(hint)
 		}
@@ -292,20 +285,28 @@ func unescapeFiles(at fault.At, files []File) error {
 	return nil
 }
 
-func escapeFiles(files []File) []File {
-	out := append([]File{}, files...)
-	for i := range out {
-		out[i].Name, out[i].Staged, out[i].Inputs = EscapeName(out[i].Name), EscapeName(out[i].Staged), each.Slice(out[i].Inputs, EscapeName)
-	}
-	return out
-}
+func escapeFiles(files []File) []File { return renameFiles(append([]File{}, files...), EscapeName) }
 
 func escapeEntries(entries []Entry) []Entry {
-	out := append([]Entry{}, entries...)
-	for i := range out {
-		out[i].Input, out[i].Place, out[i].Files = EscapeName(out[i].Input), EscapeName(out[i].Place), each.Slice(out[i].Files, EscapeName)
+	return rename(append([]Entry{}, entries...), EscapeName)
+}
+
+// rename changes all names of entries, in place.
+func rename(entries []Entry, change func(string) string) []Entry {
+	for i := range entries {
+		e := &entries[i]
+		e.Input, e.Place, e.Files = change(e.Input), change(e.Place), each.Slice(e.Files, change)
 	}
-	return out
+	return entries
+}
+
+// renameFiles is rename for files.
+func renameFiles(files []File, change func(string) string) []File {
+	for i := range files {
+		f := &files[i]
+		f.Name, f.Staged, f.Inputs = change(f.Name), change(f.Staged), each.Slice(f.Inputs, change)
+	}
+	return files
 }
 
 // localName reports whether an output below a directory can have the name.

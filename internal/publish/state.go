@@ -240,10 +240,14 @@ func (s *State) add(r Recipe, entries []Entry, files []File) {
 	s.Files = append(s.Files, files...)
 }
 
-// arrange sorts, drops recipes that no entry has, and sums up.
-func (s *State) arrange() {
+func (s *State) sort() {
 	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
 	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// arrange sorts, drops recipes that no entry has, and sums up.
+func (s *State) arrange() {
+	s.sort()
 	at := make([]int, len(s.Recipes)) // new index, counted from 1
 	var kept []Recipe
 	for i, e := range s.Inputs {

@@ -83,8 +83,7 @@ func (d *Dir) joined(e *Entry, f Entry) error {
 			WithHint("run all workers again with {Force}, while the input does not change")
 	}
 	if f.Lo != e.Hi {
-		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi))).
-			WithHint("run all workers again with {Force}")
+		return unlike(f.Input, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi))
 	}
 	e.Hi, e.Done, e.Cuts = f.Hi, max(e.Done, f.Done), append(e.Cuts, f.Lo)
 	e.Counts.add(f.Counts)
@@ -104,20 +103,24 @@ func (d *Dir) covered(u *mergedParts) error {
 			inputs++
 		}
 		if e.Lo != 0 || e.Hi != e.Groups {
-			return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: e.Input}, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi))).
-				WithHint("run all workers again with {Force}")
+			return unlike(e.Input, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi))
 		}
 	}
 	if inputs != u.first.Task.Inputs {
-		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "inputs", u.first.Task.Inputs, inputs)).WithHint("run all workers again with {Force}")
+		return unlike(d.Name, "inputs", u.first.Task.Inputs, inputs)
 	}
 	for _, f := range u.files {
 		rows += f.Rows
 	}
 	if rows != u.counts.RowsOut {
-		return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), rows)).WithHint("run all workers again with {Force}")
+		return unlike(d.Name, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), rows)
 	}
 	return nil
+}
+
+// unlike returns the error of workers whose parts do not make a whole.
+func unlike(file, what string, want, got any) error {
+	return faults.Of(cause.Workers, faults.Mismatch(fault.At{File: file}, what, want, got)).WithHint("run all workers again with {Force}")
 }
 
 // required checks the requirements over all inputs of the run.

@@ -96,11 +96,7 @@ func Plain(mem memory.Allocator, a arrow.Array) (arrow.Array, error) {
 	defer fresh.Release()
 	in := fresh.Data()
 	children := make([]arrow.ArrayData, 0, len(in.Children()))
-	defer func() {
-		for _, c := range children {
-			c.Release()
-		}
-	}()
+	defer each.Release(&children)
 	for _, c := range in.Children() {
 		child := array.MakeFromData(c)
 		p, err := Plain(mem, child)

@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -37,11 +38,7 @@ func Record(mem memory.Allocator, rec arrow.Record, rows []int) (arrow.Record, e
 // columns returns a record of what fn returns for each column of rec.
 func columns(rec arrow.Record, schema *arrow.Schema, rows int64, fn func(arrow.Array) (arrow.Array, error)) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, rec.NumCols())
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
+	defer each.Release(&cols)
 	for i, col := range rec.Columns() {
 		c, err := fn(col)
 		if err != nil {

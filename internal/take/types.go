@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // newBuffer returns a zeroed buffer of n bytes.
@@ -256,11 +258,7 @@ func takeFixedList(mem memory.Allocator, a *array.FixedSizeList, rows []int) (*a
 
 func takeStruct(mem memory.Allocator, a *array.Struct, rows []int) (*array.Data, error) {
 	children := make([]arrow.ArrayData, 0, a.NumField())
-	defer func() {
-		for _, c := range children {
-			c.Release()
-		}
-	}()
+	defer each.Release(&children)
 	for i := range a.NumField() {
 		c, err := take(mem, a.Field(i), rows)
 		if err != nil {

@@ -54,7 +54,7 @@ func (a asked) Ready() bool {
 // next returns the next line that is not empty, if all of it is in memory.
 func (a asked) next() (line []byte, ok bool) {
 	l := a.l
-	if rest := l.buf[l.from:]; bytes.HasPrefix(rest, []byte("\n")) || bytes.HasPrefix(rest, []byte("\r\n")) {
+	if rest := l.rest(); bytes.HasPrefix(rest, []byte("\n")) || bytes.HasPrefix(rest, []byte("\r\n")) {
 		line, _, ok = bytes.Cut(bytes.TrimLeft(rest, "\r\n"), []byte("\n"))
 		return line, ok
 	}
@@ -97,7 +97,7 @@ func NewRows(rc io.ReadCloser, name string, format Format, delimiter byte, colum
 func (t *Rows) begin(format Format, delimiter byte, column string, guessed bool) (err error) {
 	l := t.l
 	if l.cr, _ = l.endings(); l.cr {
-		l.toLF(l.buf[l.from:])
+		l.toLF(l.rest())
 	}
 	switch format {
 	case CSV:
@@ -106,7 +106,7 @@ func (t *Rows) begin(format Format, delimiter byte, column string, guessed bool)
 		t.rows, err = newTSV(l, &Options{})
 	default:
 		t.rows = &idLines{lines: l, name: column}
-		if i := bytes.IndexByte(l.buf[l.from:], '\n'); guessed && i >= 0 { // more may not be written yet
+		if i := bytes.IndexByte(l.rest(), '\n'); guessed && i >= 0 { // more may not be written yet
 			err = head{first: string(bytes.TrimSuffix(l.buf[l.from:l.from+i], []byte("\r")))}.check(l.at, column)
 		}
 	}

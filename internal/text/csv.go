@@ -106,10 +106,10 @@ func (o *Options) delimiter() byte { return cmp.Or(o.Delimiter, ',') }
 // separator takes the delimiter from a first line such as sep=; of Excel, unless it is given.
 func (r *csvRows) separator(o *Options) error {
 	l := r.l
-	for len(l.buf)-l.from < len("\"sep=;\"\r\n") && l.err == nil && bytes.IndexByte(l.buf[l.from:], '\n') < 0 {
+	for len(l.rest()) < len("\"sep=;\"\r\n") && l.err == nil && bytes.IndexByte(l.rest(), '\n') < 0 {
 		l.fill()
 	}
-	line, _, _ := bytes.Cut(l.buf[l.from:], []byte("\n"))
+	line, _, _ := bytes.Cut(l.rest(), []byte("\n"))
 	line = bytes.Trim(line, "\"\r")
 	if len(line) != len("sep=;") || !bytes.EqualFold(line[:4], []byte("sep=")) {
 		return nil

@@ -42,6 +42,9 @@ type lines struct {
 
 const noMark = math.MaxInt
 
+// rest returns the text that was read and is not in a line yet.
+func (l *lines) rest() []byte { return l.buf[l.from:] }
+
 // past reports whether the next line belongs to a later range.
 func (l *lines) past() bool { return l.bounded && l.from > l.mark }
 
@@ -60,18 +63,18 @@ func newLines(s *stream, max int, look bool) (*lines, error) {
 	if mark, n := markOf(l.buf); mark == UTF8 {
 		l.from, l.seen = n, n
 	}
-	if head := l.buf[l.from:]; len(head) > 1 && (head[0] == 0 || head[1] == 0) {
-		for len(l.buf)-l.from < 64 && l.err == nil {
+	if head := l.rest(); len(head) > 1 && (head[0] == 0 || head[1] == 0) {
+		for len(l.rest()) < 64 && l.err == nil {
 			l.fill() // the first read may be short
 		}
-		if encoding := unmarked(l.buf[l.from:]); encoding != "" {
+		if encoding := unmarked(l.rest()); encoding != "" {
 			return nil, faults.Of(cause.Encoding, faults.Unsupported(l.at, "text in %s without a byte order mark", encoding)).
 				WithHint("name the encoding: {Encoding %s}", strings.ToLower(encoding))
 		}
 	}
 	if look {
 		l.look = readSize
-		l.lookAt(l.buf[l.from:])
+		l.lookAt(l.rest())
 	}
 	if l.err != nil && l.err != io.EOF {
 		return nil, l.err
@@ -117,7 +120,7 @@ func (l *lines) lookAhead() error {
 // fill reads more text.
 func (l *lines) fill() {
 	if l.from > 0 {
-		n := copy(l.buf[:cap(l.buf)], l.buf[l.from:])
+		n := copy(l.buf[:cap(l.buf)], l.rest())
 		if l.mark != noMark {
 			l.mark -= l.from
 		}
@@ -160,13 +163,13 @@ func (l *lines) endings() (cr, doubt bool) {
 			return false, l.hasCR(l.buf[l.from:l.seen+i]) && l.ended(i)
 		}
 		l.seen = len(l.buf)
-		if l.err != nil || len(l.buf)-l.from > l.max+1 {
+		if l.err != nil || len(l.rest()) > l.max+1 {
 			break
 		}
 		l.fill()
 	}
 	l.seen = l.from
-	return (l.err == nil || l.err == io.EOF) && l.hasCR(l.buf[l.from:]), false
+	return (l.err == nil || l.err == io.EOF) && l.hasCR(l.rest()), false
 }
 
 // hasCR reports whether a line has a CR that does not end it.
@@ -218,7 +221,7 @@ func (l *lines) skip(csv, quoted bool) {
 		ends = "\"\n"
 	}
 	for !l.past() {
-		text := l.buf[l.from:]
+		text := l.rest()
 		var i int
 		if quoted {
 			i = bytes.IndexByte(text, '"')
@@ -274,7 +277,7 @@ func (l *lines) read() ([]byte, error) {
 			return l.cut(line)
 		}
 		l.seen = len(l.buf)
-		if len(l.buf)-l.from > l.max+1 { // the last byte may be a CR that ends the line
+		if len(l.rest()) > l.max+1 { // the last byte may be a CR that ends the line
 			l.at.Line++
 			return nil, l.tooLong(l.at)
 		}
@@ -285,7 +288,7 @@ func (l *lines) read() ([]byte, error) {
 		if l.err != io.EOF || l.from == len(l.buf) {
 			return nil, l.err
 		}
-		line := l.buf[l.from:] // a last line without line end
+		line := l.rest() // a last line without line end
 		l.from, l.end = len(l.buf), ""
 		return l.cut(line)
 	}
@@ -305,7 +308,7 @@ func (l *lines) unread() {
 		l.mark += moved
 	}
 	l.off -= int64(moved)
-	l.buf = append(append(make([]byte, 0, max(cap(l.buf), len(l.buf)+moved)), l.kept...), l.buf[l.from:]...)
+	l.buf = append(append(make([]byte, 0, max(cap(l.buf), len(l.buf)+moved)), l.kept...), l.rest()...)
 	l.from, l.seen, l.kept = 0, 0, nil
 }
 

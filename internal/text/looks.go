@@ -26,10 +26,10 @@ type head struct {
 
 // headOf reads until it has two lines, headBytes, or the whole input.
 func (l *lines) headOf() head {
-	for len(l.buf)-l.from < headBytes && l.err == nil && bytes.Count(bytes.TrimLeft(l.buf[l.from:], "\r\n"), []byte("\n")) < 2 {
+	for len(l.rest()) < headBytes && l.err == nil && bytes.Count(bytes.TrimLeft(l.rest(), "\r\n"), []byte("\n")) < 2 {
 		l.fill()
 	}
-	text := l.buf[l.from:]
+	text := l.rest()
 	var found []string
 	for line := range bytes.Lines(text[:min(len(text), headBytes)]) {
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 && len(found) < 2 {

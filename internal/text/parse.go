@@ -25,33 +25,29 @@ func parserOf(dt arrow.DataType) (parser, bool) {
 	case *arrow.BinaryType, *arrow.LargeBinaryType:
 		return func(b array.Builder, s string) bool { b.(*array.BinaryBuilder).AppendString(s); return true }, true
 	case *arrow.FixedSizeBinaryType:
-		return func(b array.Builder, s string) bool {
-			v, ok := scalar.Fixed(s, dt.ByteWidth)
-			if ok {
-				b.(*array.FixedSizeBinaryBuilder).Append(v)
-			}
-			return ok
-		}, dt.ByteWidth > 0
+		return parserBy(func(s string) ([]byte, bool) { return scalar.Fixed(s, dt.ByteWidth) }), dt.ByteWidth > 0
 	case *arrow.BooleanType:
-		return parseBool, true
+		return parserBy(scalar.Bool), true
 	case *arrow.Float32Type:
-		return parseFloat32, true
+		return parserBy(func(s string) (float32, bool) {
+			f, ok := scalar.Float(s, 32)
+			return float32(f), ok
+		}), true
 	case *arrow.Float64Type:
-		return parseFloat64, true
+		return parserBy(func(s string) (float64, bool) { return scalar.Float(s, 64) }), true
 	case *arrow.Date32Type:
-		return parseDate, true
+		return parserBy(func(s string) (arrow.Date32, bool) {
+			days, ok := scalar.Date(s)
+			return arrow.Date32(days), ok
+		}), true
 	case *arrow.TimestampType:
 		return timestampParser(dt), true
 	case *arrow.Time32Type, *arrow.Time64Type:
 		return timeParser(dt), true
 	case *arrow.Decimal128Type:
-		return decimalParser(dt, func(b array.Builder, n *big.Int) {
-			b.(*array.Decimal128Builder).Append(decimal.From128(n))
-		}), true
+		return decimalParser(dt, decimal.From128), true
 	case *arrow.Decimal256Type:
-		return decimalParser(dt, func(b array.Builder, n *big.Int) {
-			b.(*array.Decimal256Builder).Append(decimal.From256(n))
-		}), true
+		return decimalParser(dt, decimal.From256), true
 	}
 	p, ok := integers[dt.ID()]
 	return p, ok
@@ -70,45 +66,21 @@ var integers = map[arrow.Type]parser{
 }
 
 func integer[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](k Kind, bits int) parser {
-	return func(b array.Builder, s string) bool {
+	return parserBy(func(s string) (T, bool) {
 		n, ok := parseInt([]byte(s), k == Signed, bits)
+		return T(n), ok
+	})
+}
+
+// parserBy returns the parser that appends what parse returns.
+func parserBy[T any](parse func(string) (T, bool)) parser {
+	return func(b array.Builder, s string) bool {
+		v, ok := parse(s)
 		if ok {
-			b.(interface{ Append(T) }).Append(T(n))
+			b.(interface{ Append(T) }).Append(v)
 		}
 		return ok
 	}
-}
-
-func parseBool(b array.Builder, s string) bool {
-	v, ok := scalar.Bool(s)
-	if ok {
-		b.(*array.BooleanBuilder).Append(v)
-	}
-	return ok
-}
-
-func parseFloat32(b array.Builder, s string) bool {
-	f, ok := scalar.Float(s, 32)
-	if ok {
-		b.(*array.Float32Builder).Append(float32(f))
-	}
-	return ok
-}
-
-func parseFloat64(b array.Builder, s string) bool {
-	f, ok := scalar.Float(s, 64)
-	if ok {
-		b.(*array.Float64Builder).Append(f)
-	}
-	return ok
-}
-
-func parseDate(b array.Builder, s string) bool {
-	days, ok := scalar.Date(s)
-	if ok {
-		b.(*array.Date32Builder).Append(arrow.Date32(days))
-	}
-	return ok
 }
 
 // timestampParser takes moments. Those without an offset are UTC; types without a zone have
@@ -116,14 +88,11 @@ func parseDate(b array.Builder, s string) bool {
 func timestampParser(dt *arrow.TimestampType) parser {
 	unit := int64(dt.Unit.Multiplier()) // nanoseconds
 	perSecond := int64(time.Second) / unit
-	return func(b array.Builder, s string) bool {
+	return parserBy(func(s string) (arrow.Timestamp, bool) {
 		sec, nanos, zoned, ok := scalar.Moment(s)
-		if !ok || zoned && dt.TimeZone == "" || int64(nanos)%unit != 0 || sec > math.MaxInt64/perSecond-1 || sec < math.MinInt64/perSecond+1 {
-			return false
-		}
-		b.(*array.TimestampBuilder).Append(arrow.Timestamp(sec*perSecond + int64(nanos)/unit))
-		return true
-	}
+		ok = ok && (!zoned || dt.TimeZone != "") && int64(nanos)%unit == 0 && sec <= math.MaxInt64/perSecond-1 && sec >= math.MinInt64/perSecond+1
+		return arrow.Timestamp(sec*perSecond + int64(nanos)/unit), ok
+	})
 }
 
 // timeParser parses times of day.
@@ -145,14 +114,14 @@ func timeParser(dt arrow.DataType) parser {
 }
 
 // decimalParser parses decimals without rounding.
-func decimalParser(dt arrow.DecimalType, add func(array.Builder, *big.Int)) parser {
-	return func(b array.Builder, s string) bool {
+func decimalParser[T any](dt arrow.DecimalType, from func(*big.Int) T) parser {
+	return parserBy(func(s string) (v T, ok bool) {
 		n, ok := scalar.Decimal(s, int(dt.GetPrecision()), int(dt.GetScale()))
 		if ok {
-			add(b, n)
+			v = from(n)
 		}
-		return ok
-	}
+		return v, ok
+	})
 }
 
 // Value returns an array of type dt with one value: that of s, or NULL. ok is false if

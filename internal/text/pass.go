@@ -100,7 +100,7 @@ func (p *pass) begin(in *input) (err error) {
 		in.marked = p.s.marked
 	}
 	if l.cr = in.cr; l.cr {
-		l.toLF(l.buf[l.from:])
+		l.toLF(l.rest())
 	}
 	p.headed(l)
 	switch {

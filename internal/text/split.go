@@ -215,14 +215,14 @@ func (l *lines) whole(dst []byte) ([]byte, error) {
 			return append(dst, text...), nil
 		}
 		switch l.seen = len(l.buf); {
-		case len(l.buf)-l.from > l.max+1:
+		case len(l.rest()) > l.max+1:
 			l.at.Line++
 			return dst, l.tooLong(l.at)
 		case l.err == nil:
 			l.fill()
 			continue
 		case l.err == io.EOF && l.from < len(l.buf): // a last line without line end
-			dst = append(dst, l.buf[l.from:]...)
+			dst = append(dst, l.rest()...)
 			l.from = len(l.buf)
 			l.at.Line++
 		}

@@ -60,11 +60,9 @@ func plain(f arrow.Field, a arrow.Array) (p put, number bool) {
 			return appendDate(dst, int64(a.Value(i))/day)
 		}, false
 	case *array.Time32:
-		unit := a.DataType().(*arrow.Time32Type).Unit
-		return func(dst []byte, i int) ([]byte, error) { return appendTime(dst, int64(a.Value(i)), unit) }, false
+		return times(a.DataType(), a.Time32Values()), false
 	case *array.Time64:
-		unit := a.DataType().(*arrow.Time64Type).Unit
-		return func(dst []byte, i int) ([]byte, error) { return appendTime(dst, int64(a.Value(i)), unit) }, false
+		return times(a.DataType(), a.Time64Values()), false
 	case *array.Timestamp:
 		t := a.DataType().(*arrow.TimestampType)
 		return func(dst []byte, i int) ([]byte, error) { return appendTimestamp(dst, int64(a.Value(i)), t) }, false
@@ -83,6 +81,11 @@ func signed[T ~int8 | ~int16 | ~int32 | ~int64](v []T) put {
 
 func unsigned[T ~uint8 | ~uint16 | ~uint32 | ~uint64](v []T) put {
 	return func(dst []byte, i int) ([]byte, error) { return strconv.AppendUint(dst, uint64(v[i]), 10), nil }
+}
+
+func times[T ~int32 | ~int64](dt arrow.DataType, v []T) put {
+	unit := dt.(arrow.TemporalWithUnit).TimeUnit()
+	return func(dst []byte, i int) ([]byte, error) { return appendTime(dst, int64(v[i]), unit) }
 }
 
 // floatOf returns the elements of an array of floats, nil if it is none, and their bits.

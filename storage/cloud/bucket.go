@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -121,27 +120,6 @@ func (b *bucket) stat(ctx context.Context, key string) (e entry, err error) {
 		return err
 	})
 	return e, err
-}
-
-// read begins to read n bytes of an object. It sends one request.
-func (b *bucket) read(ctx context.Context, o storage.Object, key string, off, n int64, attempt int) (io.ReadCloser, error) {
-	ctx, c := withCall(ctx, get, attempt)
-	b.s.note(b, get)
-	a, err := b.get(ctx, key, o.Identity, off, n)
-	if err != nil {
-		f := b.failed(c, key, err)
-		switch f.status {
-		case http.StatusNotFound, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
-			return nil, changed(o.Name) // it was there
-		}
-		return nil, f
-	}
-	known := a.identity != "" || b.place.scheme == schemeHTTP // over HTTP, an answer without identity may be of another version
-	if known && a.identity != o.Identity || a.size >= 0 && a.size != o.Size {
-		_ = a.Close() // not read
-		return nil, changed(o.Name)
-	}
-	return a, nil
 }
 
 // name returns the address of a key, which is not redacted.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -19,7 +20,24 @@ type source struct {
 
 // Get implements [fetch.Source].
 func (s *source) Get(ctx context.Context, off, n int64, attempt int) (io.ReadCloser, error) {
-	return s.b.read(ctx, s.o, s.key, off, n, attempt)
+	b, o := s.b, s.o
+	ctx, c := withCall(ctx, get, attempt)
+	b.s.note(b, get)
+	a, err := b.get(ctx, s.key, o.Identity, off, n)
+	if err != nil {
+		f := b.failed(c, s.key, err)
+		switch f.status {
+		case http.StatusNotFound, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
+			return nil, changed(o.Name) // it was there
+		}
+		return nil, f
+	}
+	known := a.identity != "" || b.place.scheme == schemeHTTP // over HTTP, an answer without identity may be of another version
+	if known && a.identity != o.Identity || a.size >= 0 && a.size != o.Size {
+		_ = a.Close() // not read
+		return nil, changed(o.Name)
+	}
+	return a, nil
 }
 
 // Again implements [fetch.Source].

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -75,11 +74,6 @@ func (l *listed) add(o storage.Object, name string) {
 	}
 }
 
-// newest returns the last version.
-func (l *listed) newest() int64 {
-	return slices.Max(slices.AppendSeq(slices.Collect(maps.Keys(l.commits)), maps.Keys(l.checkpoints)))
-}
-
 // checkpoint returns the newest complete checkpoint of a version up to the given one; -1: there is none.
 func (l *listed) checkpoint(upTo int64) (at int64, parts []storage.Object) {
 	at = -1
@@ -102,7 +96,7 @@ func (l *listed) checkpoint(upTo int64) (at int64, parts []storage.Object) {
 
 // version returns the version that a name means.
 func (l *listed) version(ctx context.Context, src storage.Source, n lake.Name) (int64, error) {
-	last := l.newest()
+	last := slices.Max(slices.AppendSeq(slices.Collect(maps.Keys(l.commits)), maps.Keys(l.checkpoints)))
 	switch {
 	case n.Version != "":
 		v, err := strconv.ParseInt(n.Version, 10, 64)
@@ -176,6 +170,3 @@ func committed(ctx context.Context, src storage.Source, o storage.Object) (ms in
 	}
 	return ms, err
 }
-
-// slashed returns a directory with a slash at its end.
-func slashed(dir string) string { return strings.TrimRight(objects.Slashes(dir), "/") + "/" }

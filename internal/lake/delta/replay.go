@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/lake"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -37,7 +38,7 @@ type Snapshot struct {
 
 // Open reads the log up to the version that the name means. stats: files are to have Bounds.
 func Open(ctx context.Context, src storage.Source, n lake.Name, stats bool) (*Snapshot, error) {
-	s := &Snapshot{src: src, dir: slashed(n.Location), adds: map[key]*add{}, values: map[string]map[string]*string{}, stats: stats}
+	s := &Snapshot{src: src, dir: strings.TrimRight(objects.Slashes(n.Location), "/") + "/", adds: map[key]*add{}, values: map[string]map[string]*string{}, stats: stats}
 	l, err := list(ctx, src, n, s.dir)
 	if err != nil {
 		return nil, err

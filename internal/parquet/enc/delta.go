@@ -59,17 +59,11 @@ func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 			case PackedSize(min(left, r.perMini), uint(w)) > uint64(len(rest)):
 				return nil, nil, ErrShort
 			}
-			rest = rest[r.miniSize(uint(w), len(rest)):]
+			rest = rest[min(r.perMini/8*int(w), len(rest)):] // some writers cut off the padding of the last one
 			left -= r.perMini
 		}
 	}
 	return r, rest, nil
-}
-
-// miniSize returns the stored size of a miniblock, at most there, the number of bytes left:
-// some writers cut off the padding of the last one.
-func (r *deltaReader) miniSize(width uint, there int) int {
-	return min(r.perMini/8*int(width), there)
 }
 
 func (r *deltaReader) readHeader(src []byte) error {

@@ -37,15 +37,15 @@ func deltaLengthBytes(src, buf []byte, n int) (plain []byte, tail int, err error
 // therefore be written later.
 func copyShort(dst, src []byte, n int) {
 	if n <= 32 && len(dst) >= 32 && len(src) >= 32 {
-		copy32((*[32]byte)(dst), (*[32]byte)(src))
+		Copy32((*[32]byte)(dst), (*[32]byte)(src))
 		return
 	}
 	copy(dst[:n], src)
 }
 
-// copy32 copies through registers. (An assignment of the arrays, which may overlap,
+// Copy32 copies through registers. (An assignment of the arrays, which may overlap,
 // compiles to a call.)
-func copy32(dst, src *[32]byte) {
+func Copy32(dst, src *[32]byte) {
 	a, b := binary.LittleEndian.Uint64(src[:]), binary.LittleEndian.Uint64(src[8:])
 	c, d := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:])
 	binary.LittleEndian.PutUint64(dst[:], a)

@@ -120,7 +120,9 @@ func AppendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 		for end < len(v) && v[end] == x {
 			end++
 		}
-		if !runPays(end-i, width) {
+		// A run pays if it takes fewer bytes than bit-packed values, counting its header and
+		// value and the header of what follows.
+		if n := end - i; n*int(width) <= 8*int(3+(width+7)/8) {
 			i += (end - i) &^ 7
 			continue
 		}
@@ -130,10 +132,6 @@ func AppendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	}
 	return appendPacked(dst, v[from:], width)
 }
-
-// runPays reports whether a run of n values takes fewer bytes than bit-packed
-// values, counting its header and value and the header of what follows.
-func runPays(n int, width uint) bool { return n*int(width) > 8*int(3+(width+7)/8) }
 
 // AppendRun appends a run of n times x.
 func AppendRun(dst []byte, x uint32, n int, width uint) []byte {

@@ -1,6 +1,10 @@
 package meta
 
-import "github.com/parquet-go/parquet-go/format"
+import (
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
+)
 
 // Leaves under one repeated group, such as the keys and values of a map or the
 // fields of structs in a list, each store how often the group repeats in each row.
@@ -103,19 +107,14 @@ func (s *Schema) OtherShape(shapes map[int]Shape) (leaf, before int, ok bool) {
 	for i, g := range s.shared {
 		first, sum := -1, uint64(0)
 		for l := g.lo; l < g.hi; l++ {
-			shape, ok := shapes[l]
-			if !ok || shape == nil {
+			shape := shapes[l]
+			if shape == nil {
 				continue
 			}
-			for k, own := range s.Leaves[l].shared {
-				if own != i {
-					continue
-				}
-				if first < 0 {
-					first, sum = l, shape[k]
-				} else if shape[k] != sum {
-					return l, first, false
-				}
+			if own := shape[slices.Index(s.Leaves[l].shared, i)]; first < 0 {
+				first, sum = l, own
+			} else if own != sum {
+				return l, first, false
 			}
 		}
 	}

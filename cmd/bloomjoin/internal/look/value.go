@@ -225,13 +225,7 @@ func quoted(b []byte, s string) []byte {
 
 // isLong reports whether values of a type have any length.
 func isLong(t arrow.DataType) bool {
-	switch t := t.(type) {
-	case arrow.EncodedType: // before nested ones
-		return isLong(t.Encoded())
-	case *arrow.DictionaryType:
-		return isLong(t.ValueType)
-	case arrow.ExtensionType:
-		return isLong(t.StorageType())
+	switch t := valueType(t).(type) {
 	case arrow.NestedType, arrow.BinaryDataType:
 		return true
 	case *arrow.FixedSizeBinaryType:
@@ -242,13 +236,19 @@ func isLong(t arrow.DataType) bool {
 
 // isNumber reports whether values of a type are numbers, which stand on the right.
 func isNumber(t arrow.DataType) bool {
+	id := valueType(t).ID()
+	return arrow.IsInteger(id) || arrow.IsFloating(id) || arrow.IsDecimal(id)
+}
+
+// valueType returns the type of the values that a type encodes or extends.
+func valueType(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case arrow.EncodedType:
-		return isNumber(t.Encoded())
+		return valueType(t.Encoded())
 	case *arrow.DictionaryType:
-		return isNumber(t.ValueType)
+		return valueType(t.ValueType)
 	case arrow.ExtensionType:
-		return isNumber(t.StorageType())
+		return valueType(t.StorageType())
 	}
-	return arrow.IsInteger(t.ID()) || arrow.IsFloating(t.ID()) || arrow.IsDecimal(t.ID())
+	return t
 }
