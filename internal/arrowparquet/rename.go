@@ -20,7 +20,7 @@ func rename(f *parquet.File, names func([]string) ([]string, error)) error {
 	}
 	describes := func(kv meta.KeyValue) bool { return slices.Contains(take.Describing, kv.Key) }
 	metadata := slices.DeleteFunc(slices.Clone(f.Metadata.KeyValueMetadata), describes)
-	if stored := storedArrow(f); stored != "" {
+	if stored := (&Parquet{f: f}).StoredSchema(); stored != "" {
 		_, schema, err := plan(f, int96Micros)
 		if err != nil {
 			return err
