@@ -3,6 +3,7 @@ package arrowtest
 
 import (
 	"reflect"
+	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -36,11 +37,13 @@ func (*Extension) Deserialize(storage arrow.DataType, _ string) (arrow.Extension
 }
 
 // Extended returns an array of the extension type over the type of a, which shares
-// the memory of a. The caller releases it.
-func Extended(a arrow.Array) arrow.Array {
+// the memory of a. The test's end releases it.
+func Extended(t testing.TB, a arrow.Array) arrow.Array {
 	in := a.Data()
 	d := array.NewData(ExtensionOf(a.DataType()), in.Len(), in.Buffers(), in.Children(), in.NullN(), in.Offset())
 	defer d.Release()
 	d.SetDictionary(in.Dictionary())
-	return array.MakeFromData(d)
+	out := array.MakeFromData(d)
+	t.Cleanup(out.Release)
+	return out
 }

@@ -53,7 +53,7 @@ func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	add("in a sliced struct", "k.x", held(sliced(t, mem, st)))
 	add("slice in a struct", "k.x", held(structOf(mem, held(sliced(t, mem, a)), nil)))
 	add("two structs down", "k.x.x", held(structOf(mem, st, nil)))
-	add("extension", "k", held(arrowtest.Extended(a)))
+	add("extension", "k", arrowtest.Extended(t, a))
 	if a.Len() > 100 { // too many for the narrowest index
 		return out
 	}
@@ -65,8 +65,8 @@ func variants(t testing.TB, mem memory.Allocator, a arrow.Array) []variant {
 	d := held(dictOf(t, mem, arrow.PrimitiveTypes.Int16, held(sliced(t, mem, a))))
 	add("dictionary of sliced values", "k", d)
 	add("dictionary in a struct", "k.x", held(structOf(mem, d, nil)))
-	add("extension of a dictionary", "k", held(arrowtest.Extended(d)))
-	add("dictionary of an extension", "k", held(dictOf(t, mem, arrow.PrimitiveTypes.Uint32, held(arrowtest.Extended(a)))))
+	add("extension of a dictionary", "k", arrowtest.Extended(t, d))
+	add("dictionary of an extension", "k", held(dictOf(t, mem, arrow.PrimitiveTypes.Uint32, arrowtest.Extended(t, a))))
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -102,7 +103,8 @@ func (s sample) arrays(t testing.TB, mem memory.Allocator) map[string]arrow.Arra
 	if err != nil {
 		t.Fatalf("%s: %v", s.dt, err)
 	}
-	out := map[string]arrow.Array{s.dt.String(): a, "extension of " + s.dt.String(): arrowtest.Extended(a)}
+	out := map[string]arrow.Array{s.dt.String(): a}
+	extended := map[string]arrow.Array{"extension of " + s.dt.String(): arrowtest.Extended(t, a)}
 	for i, it := range []arrow.DataType{arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int64} {
 		idx, _, err := array.FromJSON(mem, it, strings.NewReader(`[6, 1, null, 3, 2, 6, 0]`))
 		if err != nil {
@@ -112,12 +114,13 @@ func (s sample) arrays(t testing.TB, mem memory.Allocator) map[string]arrow.Arra
 		idx.Release()
 		out[d.DataType().String()] = d
 		if i == 0 {
-			out["extension of "+d.DataType().String()] = arrowtest.Extended(d)
+			extended["extension of "+d.DataType().String()] = arrowtest.Extended(t, d)
 		}
 	}
 	for _, a := range out {
 		t.Cleanup(a.Release)
 	}
+	maps.Copy(out, extended)
 	return out
 }
 

@@ -88,7 +88,7 @@ func TestMoreValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrapped := arrowtest.Extended(wide)
+	wrapped := arrowtest.Extended(t, wide)
 	for _, c := range []struct {
 		rec       arrow.Record
 		csv, json []string
