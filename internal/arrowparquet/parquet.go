@@ -114,7 +114,7 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 		}
 	}
 	if opts.Rename != nil {
-		if err := rename(f, opts.Rename); err != nil {
+		if err := rename(f, base, opts.Rename); err != nil {
 			return nil, err
 		}
 	}

@@ -8,14 +8,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// rename gives a file's columns other names, also in the Arrow schema that it stores.
-func rename(f *parquet.File, names func([]string) ([]string, error)) error {
-	var own []string
-	for _, n := range f.Root.Children {
-		own = append(own, n.Name)
-	}
+// rename gives a file's columns other names, also in the Arrow schema that it stores. It shares them with
+// like, unless that is nil, if this file's schema is shared.
+func rename(f, like *parquet.File, names func([]string) ([]string, error)) error {
+	own := f.Root.Names()
 	to, err := names(own)
-	if err != nil || slices.Equal(to, own) {
+	if err != nil || slices.Equal(to, own) || f.RenamedLike(like, to) {
 		return err
 	}
 	describes := func(kv meta.KeyValue) bool { return slices.Contains(take.Describing, kv.Key) }

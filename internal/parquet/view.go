@@ -131,6 +131,9 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 
 // Rename gives top-level columns other names. It must be called before AddConstants.
 func (f *File) Rename(names []string, metadata []meta.KeyValue) (err error) {
+	if f.own == nil { // which other files share
+		f.own = f.stored()
+	}
 	elements, at := slices.Clone(f.Metadata.Schema), 1
 	for i, n := range f.Root.Children {
 		elements[at].Name = names[i]
@@ -139,6 +142,21 @@ func (f *File) Rename(names []string, metadata []meta.KeyValue) (err error) {
 	f.Metadata.Schema, f.Metadata.KeyValueMetadata = elements, metadata
 	f.Schema, err = f.Metadata.Tree(fault.At{File: f.Name})
 	return err
+}
+
+// RenamedLike gives the columns the names of those of a file whose schema f shares, and whose columns
+// were renamed. It reports false if there are none such.
+func (f *File) RenamedLike(like *File, names []string) bool {
+	if like == nil || f.own != nil || like.own == nil || like.own.Root != f.Root {
+		return false
+	}
+	s := like.stored()
+	if !slices.Equal(s.Root.Names(), names) {
+		return false
+	}
+	f.own = like.own
+	f.Metadata.Schema, f.Metadata.KeyValueMetadata, f.Schema = s.elements, s.entries, s.Schema
+	return true
 }
 
 // elementsOf returns the number of elements of a node.

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -27,6 +28,11 @@ type Node struct {
 	Children   []*Node
 	Leaf       int // index into Schema.Leaves; -1 for groups
 	Element    *Element
+}
+
+// Names returns the names of the children.
+func (n *Node) Names() []string {
+	return each.Slice(n.Children, func(c *Node) string { return c.Name })
 }
 
 // Leaf is a column: a leaf of the schema.
