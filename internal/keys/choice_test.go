@@ -29,7 +29,7 @@ func TestSplitChoices(t *testing.T) {
 		}
 	}
 	texts := []string{`ids.* except "*",a."b.c"`, `"* x".y`, "log.*", `"*"`}
-	choices, err := ParseChoices(texts)
+	choices, err := ParseChoices(texts, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,18 +102,14 @@ func United(opts keyscan.Options, logs []*source.File) ([]*source.File, error) {
 		return nil, err
 	}
 	views := make([]*source.File, len(logs))
+	var last *source.File
 	for i, f := range logs {
-		switch {
-		case i > 0 && f.SharesSchema(logs[i-1]):
-			views[i] = views[i-1]
-		case i > 0:
-			views[i], err = u.view(f, views[i-1])
-		default:
-			views[i], err = u.view(f, nil)
+		if i == 0 || !f.SharesSchema(logs[i-1]) {
+			if last, err = u.view(f, last); err != nil {
+				return nil, f.Failed(err)
+			}
 		}
-		if err != nil {
-			return nil, f.Failed(err)
-		}
+		views[i] = last
 	}
 	return views, nil
 }
@@ -169,11 +166,11 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	if opts.Mirrored {
 		mirrored = source.Mirrored(logs)
 	}
-	columns, fields, err := chosen(opts, mirrored, logs)
-	if err != nil {
-		return nil, err
+	columns, paths, err := chosen(opts, mirrored, logs)
+	if err == nil {
+		err = cmp.Or(spelledAlike(opts, columns, logs), sameDurations(columns, logs))
 	}
-	if err := sameDurations(columns, logs); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if opts.Pinned == nil {
@@ -181,8 +178,8 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	} else if schema, err = pinnedElements(opts.Pinned, columns); err == nil {
 		err = fits(schema, files, opts.Columns == nil, mirrored)
 	}
-	if err == nil && len(fields) > 0 {
-		schema, err = adapt.Pick(schema, fields, func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) })
+	if err == nil && keys.PickFields(opts.Columns) {
+		schema, err = adapt.Pick(schema, paths, func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) })
 	}
 	return schema, err
 }
@@ -217,42 +214,30 @@ func AllColumns(o *keyscan.Options, logs []*source.File) (*arrow.Schema, error) 
 }
 
 // chosen returns the names of the columns of a union, nil: all of the given schema, or of the files,
-// and the fields of structs that are chosen of them.
-func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, fields map[string][][]string, err error) {
+// and their paths, or those of the fields that are chosen of them.
+func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, paths []keys.Path, err error) {
 	if o.Columns == nil && (len(mirrored) == 0 || o.Pinned != nil) {
-		return nil, nil, spelledAlike(o, nil, logs)
-	}
-	choices := []keys.Choice{{Star: "*"}}
-	if o.Columns != nil {
-		if choices, err = keys.ParseChoices(o.Columns); err != nil {
-			return nil, nil, err
-		}
+		return nil, nil, nil
 	}
 	all, err := AllColumns(o, logs)
 	if err != nil {
 		return nil, nil, err
 	}
-	var hidden []int
-	for i, f := range all.Fields() {
-		if slices.Contains(mirrored, f.Name) {
-			hidden = append(hidden, i)
-		}
-	}
-	at, below, err := keys.Choose(choices, all, hidden, o.IgnoreCase)
+	at, below, err := keys.ChooseIn(all, o.Columns, mirrored, o.IgnoreCase)
 	if err != nil && o.Pinned != nil {
 		return nil, nil, fmt.Errorf("the given schema: %w", err)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("columns of the log: %w", err)
 	}
-	columns, fields = []string{}, map[string][][]string{}
+	columns = []string{}
 	for _, i := range at {
 		columns = append(columns, all.Field(i).Name)
-		if below[i] != nil {
-			fields[all.Field(i).Name] = below[i]
+		for _, field := range below[i] {
+			paths = append(paths, append(keys.Path{all.Field(i).Name}, field...))
 		}
 	}
-	return columns, fields, spelledAlike(o, columns, logs)
+	return columns, paths, nil
 }
 
 // spelledAlike returns an error if, with IgnoreCase, there are two spellings of a column of the

@@ -132,22 +132,13 @@ func (f *File) adoptChunks(at fault.At, v *View) error {
 // Rename gives top-level columns other names. It must be called before AddConstants.
 func (f *File) Rename(names []string, metadata []meta.KeyValue) (err error) {
 	elements, at := slices.Clone(f.Metadata.Schema), 1
-	for i, n := range f.Root.Children {
+	for i := range names {
 		elements[at].Name = names[i]
-		at += elementsOf(n)
+		at, _ = span(elements, at, 0)
 	}
 	f.Metadata.Schema, f.Metadata.KeyValueMetadata = elements, metadata
 	f.Schema, err = f.Metadata.Tree(fault.At{File: f.Name})
 	return err
-}
-
-// elementsOf returns the number of elements of a node.
-func elementsOf(n *meta.Node) int {
-	all := 1
-	for _, c := range n.Children {
-		all += elementsOf(c)
-	}
-	return all
 }
 
 // Keep charges memory that is kept as long as the file.

@@ -288,20 +288,6 @@ func (f *File) Mirrored() (columns []int) {
 	return columns
 }
 
-// Besides returns the positions of all columns but the given ones; nil means all.
-func (f *File) Besides(drop []int) (columns []int) {
-	if len(drop) == 0 {
-		return nil
-	}
-	columns = []int{}
-	for i := range f.Schema().NumFields() {
-		if !slices.Contains(drop, i) {
-			columns = append(columns, i)
-		}
-	}
-	return columns
-}
-
 // SchemaOf returns the schema of some columns, in ascending order. Metadata that
 // describes the columns is kept if they are exactly those of the file itself.
 func (f *File) SchemaOf(columns []int) *arrow.Schema {

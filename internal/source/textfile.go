@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -112,18 +111,15 @@ func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) (*Fil
 	if !ok {
 		return f, nil
 	}
-	if f.table != Table(t) || ignoreCase { // then columns may have other names
-		stored := map[string]arrow.DataType{}
-		for i, column := range t.Schema().Fields() {
-			for name, typ := range types {
-				if as := f.Schema().Field(i).Name; as == name || ignoreCase && strings.EqualFold(as, name) {
-					stored[column.Name] = typ
-				}
+	o, stored := Opening{OpenOptions: OpenOptions{IgnoreCase: ignoreCase}}, map[string]arrow.DataType{}
+	for i, column := range t.Schema().Fields() {
+		for name, typ := range types {
+			if o.same(f.Schema().Field(i).Name, name) {
+				stored[column.Name] = typ
 			}
 		}
-		types = stored
 	}
-	view := f.with(restored(f.table, t.WithTypes(types)))
+	view := f.with(restored(f.table, t.WithTypes(stored)))
 	if f.where == nil {
 		return view, nil
 	}
