@@ -1,7 +1,6 @@
 package output
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -166,9 +165,10 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	if opts.Mirrored {
 		mirrored = source.Mirrored(logs)
 	}
+	same := func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) }
 	columns, paths, err := chosen(opts, mirrored, logs)
 	if err == nil {
-		err = cmp.Or(spelledAlike(opts, columns, logs), sameDurations(columns, logs))
+		err = compatible(columns, logs, same)
 	}
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 		err = fits(schema, files, opts.Columns == nil, mirrored)
 	}
 	if err == nil && keys.PickFields(opts.Columns) {
-		schema, err = adapt.Pick(schema, paths, func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) })
+		schema, err = adapt.Pick(schema, paths, same)
 	}
 	return schema, err
 }
@@ -240,26 +240,33 @@ func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns
 	return columns, paths, nil
 }
 
-// spelledAlike returns an error if, with IgnoreCase, there are two spellings of a column of the
-// union: they would become two columns, each NULL where the other is not.
-func spelledAlike(o *keyscan.Options, columns []string, logs []*source.File) error {
-	if !o.IgnoreCase {
-		return nil
-	}
-	type spelling struct{ name, file string }
-	seen := map[string]spelling{} // by lower-case name
+// compatible returns an error if columns of the union, nil: all, have the same name but do not fit. Two
+// spellings would become two columns, each NULL where the other is not. Durations are integers in
+// Parquet; only the stored Arrow schema has their unit.
+func compatible(columns []string, logs []*source.File, same func(a, b string) bool) error {
+	type origin struct{ text, file string }
+	names, types := map[string]origin{}, map[string]origin{}
 	for _, f := range logs {
 		for _, field := range f.Schema().Fields() {
-			if columns != nil && !slices.ContainsFunc(columns, func(name string) bool { return strings.EqualFold(name, field.Name) }) {
+			if columns != nil && !slices.ContainsFunc(columns, func(name string) bool { return same(name, field.Name) }) {
 				continue
 			}
 			folded := strings.ToLower(field.Name)
-			first, ok := seen[folded]
-			if ok && first.name != field.Name {
-				return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name)).
+			first, ok := names[folded]
+			if ok && first.text != field.Name && same(first.text, field.Name) {
+				return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.text+" as in "+first.file, field.Name)).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
-			seen[folded] = spelling{field.Name, f.Name()}
+			names[folded] = origin{field.Name, f.Name()}
+			for path, typ := range leafTypes(field.Name, field.Type) {
+				o, ok := types[path]
+				if !ok {
+					types[path] = origin{typ, f.Name()}
+				} else if o.text != typ && strings.Contains(o.text+typ, "duration") {
+					return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.text+" as in "+o.file, typ)).
+						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
+				}
+			}
 		}
 	}
 	return nil
@@ -302,30 +309,6 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 
 // pagesFit reports whether pages can be copied to the output.
 func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet }
-
-// sameDurations returns an error for durations that have another type in another
-// file. In Parquet they are integers; only the stored Arrow schema has their unit.
-func sameDurations(columns []string, logs []*source.File) error {
-	type origin struct{ typ, file string }
-	seen := map[string]origin{}
-	for _, f := range logs {
-		for _, field := range f.Schema().Fields() {
-			if columns != nil && !slices.Contains(columns, field.Name) {
-				continue
-			}
-			for path, typ := range leafTypes(field.Name, field.Type) {
-				o, ok := seen[path]
-				if !ok {
-					seen[path] = origin{typ, f.Name()}
-				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ)).
-						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
-				}
-			}
-		}
-	}
-	return nil
-}
 
 // leafTypes lists the types without children in t, by path from the named column.
 func leafTypes(name string, t arrow.DataType) map[string]string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -129,11 +128,7 @@ func (o *Opening) Fill() (err error) {
 	if o.Where != "" {
 		if o.Condition, err = where.Parse(o.Where); err == nil {
 			o.reads += " where " + o.Condition.String()
-			for _, p := range o.Condition.Nested() {
-				if !slices.ContainsFunc(o.Nested, func(q []string) bool { return slices.Equal(p, q) }) {
-					o.Nested = append(slices.Clip(o.Nested), p)
-				}
-			}
+			o.Nested = o.Condition.Nested(o.Nested)
 		}
 	}
 	return err

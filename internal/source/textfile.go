@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -111,10 +112,10 @@ func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) (*Fil
 	if !ok {
 		return f, nil
 	}
-	o, stored := Opening{OpenOptions: OpenOptions{IgnoreCase: ignoreCase}}, map[string]arrow.DataType{}
+	stored := map[string]arrow.DataType{}
 	for i, column := range t.Schema().Fields() {
 		for name, typ := range types {
-			if o.same(f.Schema().Field(i).Name, name) {
+			if as := f.Schema().Field(i).Name; as == name || ignoreCase && strings.EqualFold(as, name) {
 				stored[column.Name] = typ
 			}
 		}

@@ -104,18 +104,17 @@ func (c *chooser) find(w keys.Choice) (chosen, error) {
 		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of type %s has none of them (type inner or left has)", w, c.typ)
 	case w.Side == "" && inLog && inIDs:
 		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, keys.Choice{Side: keys.LogSide, Path: w.Path[:1]}, keys.Choice{Side: keys.IDsSide, Path: w.Path[:1]})
-	case w.Side == keys.LogSide && inLog, w.Side == "" && inLog:
-	case w.Side == keys.IDsSide && inIDs, w.Side == "" && inIDs:
+	case w.Side != keys.IDsSide && inLog:
+	case w.Side != keys.LogSide && inIDs:
 		ofIDs = true
 	default:
 		return chosen{}, c.notFound(w)
 	}
 	schema := c.log
-	if ofIDs && len(w.Path) > 1 {
-		return chosen{}, faults.Unsupported(fault.At{}, "%s: a field of the IDs' columns", w).WithHint("choose the whole column")
-	}
 	if ofIDs {
-		schema = c.ids
+		if schema = c.ids; len(w.Path) > 1 {
+			return chosen{}, faults.Unsupported(fault.At{}, "%s: a field of the IDs' columns", w).WithHint("choose the whole column")
+		}
 	}
 	f, err := w.Path[:1].Resolve(schema, c.ignoreCase) // which rejects ambiguous names
 	if err != nil {
