@@ -200,6 +200,8 @@ func ChooseIn(schema *arrow.Schema, texts, hidden []string, ignoreCase bool) (co
 
 // PickFields reports whether texts choose fields of structs.
 func PickFields(texts []string) bool {
-	choices, _ := ParseChoices(texts, false)
-	return slices.ContainsFunc(choices, func(c Choice) bool { return len(c.Path) > 1 })
+	return slices.ContainsFunc(texts, func(text string) bool {
+		c, _ := parseChoice(text, false)
+		return len(c.Path) > 1
+	})
 }

@@ -39,3 +39,12 @@ func TestSplitChoices(t *testing.T) {
 		}
 	}
 }
+
+// TestPickFields: a field is seen whatever the other texts are.
+func TestPickFields(t *testing.T) {
+	for texts, want := range map[string]bool{"k|k|s.a": true, "*|*|s.a": true, `k|"s.a"`: false, "* except s.a": false} {
+		if got := PickFields(strings.Split(texts, "|")); got != want {
+			t.Errorf("%s: %t", texts, got)
+		}
+	}
+}

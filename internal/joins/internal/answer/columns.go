@@ -82,12 +82,15 @@ func (c *chooser) all(side string) (out []chosen) {
 	return out
 }
 
+// key returns which shared key has a name; -1: none.
+func (c *chooser) key(name string) int {
+	return slices.IndexFunc(c.shared, func(s SharedKey) bool { return c.same(s.Name, name) })
+}
+
 // ofLog returns the log's column at a position.
 func (c *chooser) ofLog(at int, name string) chosen {
-	for _, s := range c.shared {
-		if c.same(s.Name, name) {
-			return chosen{at: at, key: s.idCol}
-		}
+	if i := c.key(name); i >= 0 {
+		return chosen{at: at, key: c.shared[i].idCol}
 	}
 	return chosen{at: at, key: -1}
 }
@@ -96,7 +99,7 @@ func (c *chooser) ofLog(at int, name string) chosen {
 func (c *chooser) find(w keys.Choice) (chosen, error) {
 	name := w.Path[0]
 	inLog, inIDs := c.has(c.log, name), c.has(c.ids, name)
-	isKey := slices.ContainsFunc(c.shared, func(s SharedKey) bool { return c.same(s.Name, name) })
+	isKey := c.key(name) >= 0
 	ofIDs := false
 	switch {
 	case isKey, !c.typ.ColumnsOfIDs && inLog:
@@ -143,7 +146,7 @@ func (c *chooser) notFound(w keys.Choice) error {
 	add := func(side string, schema, other *arrow.Schema) {
 		for _, f := range schema.Fields() {
 			path := keys.Path{f.Name}
-			if isKey := slices.ContainsFunc(c.shared, func(s SharedKey) bool { return c.same(s.Name, f.Name) }); isKey && side == keys.IDsSide {
+			if isKey := c.key(f.Name) >= 0; isKey && side == keys.IDsSide {
 				continue
 			} else if c.has(other, f.Name) && !isKey && c.typ.ColumnsOfIDs {
 				path = keys.Path{side, f.Name}
