@@ -59,7 +59,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 
 // bareNames returns chosen log columns without the prefix "log." that they may have.
 func bareNames(columns []string) (names []string) {
-	choices, _ := keys.ParseChoices(columns) // checked before
+	choices, _ := keys.ParseChoices(columns, true) // checked before
 	for _, c := range choices {
 		names = append(names, strings.TrimPrefix(c.String(), "log."))
 	}

@@ -201,10 +201,11 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Openin
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, err
 	}
-	if opts.Limit = o.part.Limit; opts.Limit > 0 && (opts.Type == joins.Right || opts.Type == joins.Full) {
+	opts.Limit = o.part.Limit
+	switch keepsIDs := opts.Type == joins.Right || opts.Type == joins.Full; {
+	case keepsIDs && opts.Limit > 0:
 		return opts, flags.Usagef("--limit %d: --type %s needs the whole log, to know which IDs have no row (use inner or left)", opts.Limit, o.typ)
-	}
-	if !opts.Shard.Whole() && (opts.Type == joins.Right || opts.Type == joins.Full) {
+	case keepsIDs && !opts.Shard.Whole():
 		return opts, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.Budget(); err != nil {
@@ -256,19 +257,15 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 }
 
 // chooseColumns copies --columns and --suffix to the options.
-func (o *joinFlags) chooseColumns(opts *joins.Options) error {
+func (o *joinFlags) chooseColumns(opts *joins.Options) (err error) {
 	if opts.Type != joins.Semi && opts.Type != joins.Anti {
 		opts.Suffix = o.suffix
 	}
-	if o.count {
-		opts.Columns = []string{}
-	}
-	texts, err := o.layout.Columns.Texts(false)
-	if err != nil {
+	if opts.Columns, err = o.layout.Columns.Texts(false); err != nil {
 		return err
 	}
-	if texts != nil {
-		opts.Columns = texts
+	if opts.Columns == nil && o.count {
+		opts.Columns = []string{}
 	}
 	if err := opts.CheckColumns(); err != nil {
 		return flags.Usagef("--columns: %w", err)

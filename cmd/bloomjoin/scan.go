@@ -97,7 +97,14 @@ type matchFlag struct {
 func (o *scanFlags) conditional() bool { return o.filter == "" && len(o.match)+len(o.noMatch) == 0 }
 
 // matches returns the filters that the flags name.
-func (o *scanFlags) matches() ([]matchFlag, error) {
+func (o *scanFlags) matches(cmd *cobra.Command, args []string) ([]matchFlag, error) {
+	if o.conditional() && !o.where.Given() && o.part.Share == 0 {
+		hint := "name the filter to apply, which bloomjoin build makes, or say which rows to keep"
+		if len(args) > 1 {
+			hint = flags.RightForm(cmd, "filter", args, "LOGS")
+		}
+		return nil, flags.Required("--filter FILE or --where CONDITION is required: %s", hint)
+	}
 	var out []matchFlag
 	var all []keys.Column
 	if o.key != "" {
@@ -129,9 +136,6 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 	}
 	if len(out) == 0 && o.key == "" && o.part.Share > 0 {
 		return nil, flags.Required("--key COLUMNS is required: name the columns of the keys that --sample-keys is about")
-	}
-	if o.conditional() && !o.where.Given() && o.part.Share == 0 {
-		return nil, flags.Required("--filter FILE or --where CONDITION is required: name the filter to apply, which bloomjoin build makes, or say which rows to keep")
 	}
 	return out, o.keys.Check(all)
 }
@@ -205,10 +209,7 @@ func (r scanReport) Read() int64 { return r.BytesRead }
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("scan")
 	defer faults.Join(&err, r.close)
-	if o.conditional() && !o.where.Given() && o.part.Share == 0 && len(args) > 1 {
-		return flags.Required("--filter FILE or --where CONDITION is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
-	}
-	matches, err := o.matches()
+	matches, err := o.matches(cmd, args)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
 // Left sets Run of an output, as SetRun does, and returns the join of what is left to be done. New has
@@ -57,14 +56,8 @@ func (o Options) SetRun(ctx context.Context, out *output.Destination, missingKey
 	if r := o.Require; r != (dataset.Require{}) && !out.IsDir(ctx) { // of a directory, they are checked over all of its inputs whenever some are added
 		words = append(words, fmt.Sprintf("require %d rows, %v of the IDs, keep %v", r.Rows, r.IDsMatched, r.MaxKept))
 	}
-	words = append(words, output.OfSample(openIDs)...)
 	words = append(words, output.OfRows(o.IgnoreCase, o.NullMisfits, openLog)...)
-	if c, err := where.Parse(openIDs.Where); openIDs.Where != "" && err == nil {
-		words = append(words, "IDs where "+c.String())
-	}
-	if len(openIDs.OtherNames) > 0 {
-		words = append(words, fmt.Sprintf("names of IDs %q", openIDs.OtherNames))
-	}
+	first("IDs as ", (*source.File).Reads)
 	scan := &keyscan.ScanOptions{Columns: o.Columns, Schema: o.Schema, Pinned: o.Pinned, Limit: o.Limit}
 	words = append(words, out.Layout(ctx, o.Columns, scan, missingKey, openLog.Int96Nanos)...)
 	// What the command decides from the above:

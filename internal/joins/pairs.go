@@ -81,7 +81,7 @@ func (t *task) pairs(r partitionRound) *tables.Pairs {
 
 // united reports whether pairs have the columns of a union of the log's files. Those are made of
 // pages only.
-func (t *task) united() bool { return t.makesPairs() && t.answer.Unites() }
+func (t *task) united() bool { return t.makesPairs() && t.answer.Unites }
 
 // notUnited is the error for pairs that must be made of arrays.
 func (t *task) notUnited(why string) error {

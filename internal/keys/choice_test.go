@@ -29,13 +29,22 @@ func TestSplitChoices(t *testing.T) {
 		}
 	}
 	texts := []string{`ids.* except "*",a."b.c"`, `"* x".y`, "log.*", `"*"`}
-	choices, err := ParseChoices(texts)
+	choices, err := ParseChoices(texts, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range choices {
 		if c.String() != texts[i] {
 			t.Errorf("%s is written %s", texts[i], c)
+		}
+	}
+}
+
+// TestPickFields: a field is seen whatever the other texts are.
+func TestPickFields(t *testing.T) {
+	for texts, want := range map[string]bool{"k|k|s.a": true, "*|*|s.a": true, `k|"s.a"`: false, "* except s.a": false} {
+		if got := PickFields(strings.Split(texts, "|")); got != want {
+			t.Errorf("%s: %t", texts, got)
 		}
 	}
 }

@@ -155,16 +155,17 @@ func ParseNames(s string) ([]string, error) {
 
 // parse parses comma-separated items, each one column or, if pairs is set, one or
 // two with an equals sign between them.
-func parse(s string, pairs bool) ([][]Column, error) {
-	var out [][]Column
+func parse(s string, pairs bool) (out [][]Column, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("columns %q: %w", s, err)
+		}
+	}()
 	var item []Column
 	var c Column
 	rest := s
 	for {
 		name, tail, err := parseName(rest, pairs)
-		if err != nil {
-			return nil, fmt.Errorf("columns %q: %w", s, err)
-		}
 		c.Path = append(c.Path, name)
 		for err == nil && pairs && strings.HasPrefix(tail, "|") {
 			name, tail, err = parseName(tail[1:], pairs)
@@ -173,13 +174,11 @@ func parse(s string, pairs bool) ([][]Column, error) {
 		if err == nil && c.others != nil && (len(c.Path) > 1 || strings.HasPrefix(tail, ".")) {
 			err = faults.Unsupported(fault.At{}, "other names of a field of a struct").WithHint(`name whole columns; quote a name that has a |, as '"a|b"'`)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("columns %q: %w", s, err)
+		if err == nil && strings.HasPrefix(tail, castMark) {
+			c.Cast, tail, err = parseCast(tail[len(castMark):], pairs)
 		}
-		if strings.HasPrefix(tail, castMark) {
-			if c.Cast, tail, err = parseCast(tail[len(castMark):], pairs); err != nil {
-				return nil, fmt.Errorf("columns %q: %w", s, err)
-			}
+		if err != nil {
+			return nil, err
 		}
 		if tail == "" || tail[0] != '.' {
 			item = append(item, c)
@@ -191,7 +190,7 @@ func parse(s string, pairs bool) ([][]Column, error) {
 		case tail[0] == ',':
 			out, item = append(out, item), nil
 		case tail[0] == '=' && len(item) > 1:
-			return nil, fmt.Errorf("columns %q: two equals signs: want LOGCOL=IDCOL, and a comma before the next pair", s)
+			return nil, errors.New("two equals signs: want LOGCOL=IDCOL, and a comma before the next pair")
 		}
 		rest = tail[1:]
 	}

@@ -132,7 +132,7 @@ func New(opts Options, files ...*source.File) (*Scanner, error) {
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
 	}
-	if err := opts.checkSchema(); err != nil {
+	if err := opts.CheckSchema(); err != nil {
 		return nil, err
 	}
 	match := opts.predicates()
@@ -263,24 +263,15 @@ func (o *Options) SchemaWith(f *source.File, cols []int) *arrow.Schema {
 
 // ColumnsOf returns the positions of the columns to keep; nil means all.
 func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
-	var hidden []int
+	var hidden []string
 	if o.Mirrored {
-		hidden = f.Mirrored()
+		hidden = source.Mirrored([]*source.File{f})
 	}
-	if o.Columns == nil {
-		return f.Besides(hidden), nil
+	if o.Columns == nil && hidden == nil {
+		return nil, nil
 	}
-	choices, err := keys.ParseChoices(o.Columns)
-	if err != nil {
-		return nil, err
-	}
-	cols, fields, err := keys.Choose(choices, f.Schema(), hidden, o.IgnoreCase)
-	if len(fields) > 0 {
-		for _, c := range choices {
-			if _, err := c.Path.Resolve(f.Schema(), o.IgnoreCase); err != nil && len(c.Path) > 1 {
-				return nil, f.Failed(err)
-			}
-		}
+	cols, _, err := keys.ChooseIn(f.Schema(), o.Columns, hidden, o.IgnoreCase)
+	if err == nil && keys.PickFields(o.Columns) {
 		err = faults.Unsupported(fault.At{}, "fields of structs where rows become Arrow records").
 			WithHint("choose whole columns, or write Parquet from Parquet")
 	}
@@ -320,18 +311,13 @@ func (o *ScanOptions) United() bool {
 	return o.Schema == dataset.UnionByName || o.Schema == "" && keys.PickFields(o.Columns)
 }
 
-// FieldsApart is the error for chosen fields of structs in a mode that does not unite schemas.
-func FieldsApart(mode dataset.SchemaMode) error {
-	return faults.Unsupported(fault.At{}, "fields of structs with {Schema %s}", mode).WithHint("use {Schema union}, or choose whole columns")
-}
-
-// checkSchema refuses options that contradict each other.
-func (opts *Options) checkSchema() error {
+// CheckSchema refuses options that contradict each other.
+func (opts *ScanOptions) CheckSchema() error {
 	switch {
 	case !slices.Contains([]dataset.SchemaMode{"", dataset.PerFile, dataset.Strict, dataset.UnionByName}, opts.Schema):
 		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.UnionByName)
 	case opts.Schema != "" && opts.Schema != dataset.UnionByName && keys.PickFields(opts.Columns):
-		return FieldsApart(opts.Schema)
+		return faults.Unsupported(fault.At{}, "fields of structs with {Schema %s}", opts.Schema).WithHint("use {Schema union}, or choose whole columns")
 	case opts.Pinned != nil && opts.Schema != dataset.UnionByName:
 		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, dataset.UnionByName)
 	}

@@ -95,7 +95,9 @@ func OfRows(ignoreCase, nullMisfits bool, open *source.OpenOptions) []string {
 	if c, err := where.Parse(open.Where); open.Where != "" && err == nil {
 		words = append(words, "where "+c.String())
 	}
-	words = append(words, OfSample(open)...)
+	if open.SampleKeys > 0 {
+		words = append(words, fmt.Sprint("sample ", open.SampleKeys, " by ", open.SampleBy))
+	}
 	if open.IgnoreCase != ignoreCase {
 		words = append(words, fmt.Sprint("ignore case of columns ", open.IgnoreCase))
 	}
@@ -106,14 +108,6 @@ func OfRows(ignoreCase, nullMisfits bool, open *source.OpenOptions) []string {
 		words = append(words, fmt.Sprintf("text %q", []any{open.TextFormat, open.Encoding, open.Delimiter, open.NoHeader, open.Nested, open.Column, open.Types, open.SkipBad}))
 	}
 	return words
-}
-
-// OfSample returns the options of a run about a sample of keys.
-func OfSample(open *source.OpenOptions) []string {
-	if open.SampleKeys == 0 {
-		return nil
-	}
-	return []string{fmt.Sprint("sample ", open.SampleKeys, " by ", open.SampleBy)}
 }
 
 // Uses returns a [Run].Uses for a scan of the log with a condition. sides has the keys.

@@ -101,18 +101,14 @@ func United(opts keyscan.Options, logs []*source.File) ([]*source.File, error) {
 		return nil, err
 	}
 	views := make([]*source.File, len(logs))
+	var last *source.File
 	for i, f := range logs {
-		switch {
-		case i > 0 && f.SharesSchema(logs[i-1]):
-			views[i] = views[i-1]
-		case i > 0:
-			views[i], err = u.view(f, views[i-1])
-		default:
-			views[i], err = u.view(f, nil)
+		if i == 0 || !f.SharesSchema(logs[i-1]) {
+			if last, err = u.view(f, last); err != nil {
+				return nil, f.Failed(err)
+			}
 		}
-		if err != nil {
-			return nil, f.Failed(err)
-		}
+		views[i] = last
 	}
 	return views, nil
 }
@@ -169,11 +165,12 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	if opts.Mirrored {
 		mirrored = source.Mirrored(logs)
 	}
-	columns, fields, err := chosen(opts, mirrored, logs)
-	if err != nil {
-		return nil, err
+	same := func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) }
+	columns, paths, err := chosen(opts, mirrored, logs)
+	if err == nil {
+		err = compatible(columns, logs, same)
 	}
-	if err := sameDurations(columns, logs); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if opts.Pinned == nil {
@@ -181,8 +178,8 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	} else if schema, err = pinnedElements(opts.Pinned, columns); err == nil {
 		err = fits(schema, files, opts.Columns == nil, mirrored)
 	}
-	if err == nil && len(fields) > 0 {
-		schema, err = adapt.Pick(schema, fields, func(a, b string) bool { return a == b || opts.IgnoreCase && strings.EqualFold(a, b) })
+	if err == nil && keys.PickFields(opts.Columns) {
+		schema, err = adapt.Pick(schema, paths, same)
 	}
 	return schema, err
 }
@@ -217,64 +214,59 @@ func AllColumns(o *keyscan.Options, logs []*source.File) (*arrow.Schema, error) 
 }
 
 // chosen returns the names of the columns of a union, nil: all of the given schema, or of the files,
-// and the fields of structs that are chosen of them.
-func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, fields map[string][][]string, err error) {
+// and their paths, or those of the fields that are chosen of them.
+func chosen(o *keyscan.Options, mirrored []string, logs []*source.File) (columns []string, paths []keys.Path, err error) {
 	if o.Columns == nil && (len(mirrored) == 0 || o.Pinned != nil) {
-		return nil, nil, spelledAlike(o, nil, logs)
-	}
-	choices := []keys.Choice{{Star: "*"}}
-	if o.Columns != nil {
-		if choices, err = keys.ParseChoices(o.Columns); err != nil {
-			return nil, nil, err
-		}
+		return nil, nil, nil
 	}
 	all, err := AllColumns(o, logs)
 	if err != nil {
 		return nil, nil, err
 	}
-	var hidden []int
-	for i, f := range all.Fields() {
-		if slices.Contains(mirrored, f.Name) {
-			hidden = append(hidden, i)
-		}
-	}
-	at, below, err := keys.Choose(choices, all, hidden, o.IgnoreCase)
+	at, below, err := keys.ChooseIn(all, o.Columns, mirrored, o.IgnoreCase)
 	if err != nil && o.Pinned != nil {
 		return nil, nil, fmt.Errorf("the given schema: %w", err)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("columns of the log: %w", err)
 	}
-	columns, fields = []string{}, map[string][][]string{}
+	columns = []string{}
 	for _, i := range at {
 		columns = append(columns, all.Field(i).Name)
-		if below[i] != nil {
-			fields[all.Field(i).Name] = below[i]
+		for _, field := range below[i] {
+			paths = append(paths, append(keys.Path{all.Field(i).Name}, field...))
 		}
 	}
-	return columns, fields, spelledAlike(o, columns, logs)
+	return columns, paths, nil
 }
 
-// spelledAlike returns an error if, with IgnoreCase, there are two spellings of a column of the
-// union: they would become two columns, each NULL where the other is not.
-func spelledAlike(o *keyscan.Options, columns []string, logs []*source.File) error {
-	if !o.IgnoreCase {
-		return nil
-	}
-	type spelling struct{ name, file string }
-	seen := map[string]spelling{} // by lower-case name
+// compatible returns an error if columns of the union, nil: all, have the same name but do not fit. Two
+// spellings would become two columns, each NULL where the other is not. Durations are integers in
+// Parquet; only the stored Arrow schema has their unit.
+func compatible(columns []string, logs []*source.File, same func(a, b string) bool) error {
+	type origin struct{ text, file string }
+	names, types := map[string]origin{}, map[string]origin{}
 	for _, f := range logs {
 		for _, field := range f.Schema().Fields() {
-			if columns != nil && !slices.ContainsFunc(columns, func(name string) bool { return strings.EqualFold(name, field.Name) }) {
+			if columns != nil && !slices.ContainsFunc(columns, func(name string) bool { return same(name, field.Name) }) {
 				continue
 			}
 			folded := strings.ToLower(field.Name)
-			first, ok := seen[folded]
-			if ok && first.name != field.Name {
-				return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name)).
+			first, ok := names[folded]
+			if ok && first.text != field.Name && same(first.text, field.Name) {
+				return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.text+" as in "+first.file, field.Name)).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
-			seen[folded] = spelling{field.Name, f.Name()}
+			names[folded] = origin{field.Name, f.Name()}
+			for path, typ := range leafTypes(field.Name, field.Type) {
+				o, ok := types[path]
+				if !ok {
+					types[path] = origin{typ, f.Name()}
+				} else if o.text != typ && strings.Contains(o.text+typ, "duration") {
+					return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.text+" as in "+o.file, typ)).
+						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
+				}
+			}
 		}
 	}
 	return nil
@@ -317,30 +309,6 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 
 // pagesFit reports whether pages can be copied to the output.
 func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet }
-
-// sameDurations returns an error for durations that have another type in another
-// file. In Parquet they are integers; only the stored Arrow schema has their unit.
-func sameDurations(columns []string, logs []*source.File) error {
-	type origin struct{ typ, file string }
-	seen := map[string]origin{}
-	for _, f := range logs {
-		for _, field := range f.Schema().Fields() {
-			if columns != nil && !slices.Contains(columns, field.Name) {
-				continue
-			}
-			for path, typ := range leafTypes(field.Name, field.Type) {
-				o, ok := seen[path]
-				if !ok {
-					seen[path] = origin{typ, f.Name()}
-				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return faults.Of(cause.Schemas, faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ)).
-						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
-				}
-			}
-		}
-	}
-	return nil
-}
 
 // leafTypes lists the types without children in t, by path from the named column.
 func leafTypes(name string, t arrow.DataType) map[string]string {

@@ -135,9 +135,9 @@ func (f *File) Rename(names []string, metadata []meta.KeyValue) (err error) {
 		f.own = f.stored()
 	}
 	elements, at := slices.Clone(f.Metadata.Schema), 1
-	for i, n := range f.Root.Children {
+	for i := range names {
 		elements[at].Name = names[i]
-		at += elementsOf(n)
+		at, _ = span(elements, at, 0)
 	}
 	f.Metadata.Schema, f.Metadata.KeyValueMetadata = elements, metadata
 	f.Schema, err = f.Metadata.Tree(fault.At{File: f.Name})
@@ -157,15 +157,6 @@ func (f *File) RenamedLike(like *File, names []string) bool {
 	f.own = like.own
 	f.Metadata.Schema, f.Metadata.KeyValueMetadata, f.Schema = s.elements, s.entries, s.Schema
 	return true
-}
-
-// elementsOf returns the number of elements of a node.
-func elementsOf(n *meta.Node) int {
-	all := 1
-	for _, c := range n.Children {
-		all += elementsOf(c)
-	}
-	return all
 }
 
 // Keep charges memory that is kept as long as the file.

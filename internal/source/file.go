@@ -110,7 +110,7 @@ func (f *File) Reader() storage.Reader { return f.reader }
 // Where returns the condition of the rows that the file has; nil: it has all.
 func (f *File) Where() *where.Bound { return f.where }
 
-// Reads returns other names of columns and the condition, if there are any.
+// Reads returns other names of columns, the sample and the condition, if there are any.
 func (f *File) Reads() string { return f.reads }
 
 // Partial reports whether rows that the file stores may be left out: it has a condition, or some are

@@ -255,14 +255,8 @@ func openStdin(opts Opening) (*File, error) {
 	open := func() (io.ReadCloser, error) { return whole, nil }
 	switch f.format = byMagic(head[:n]); f.format {
 	case dataset.ArrowStream:
-		if f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
-			err = f.complete(&opts, nil)
-		}
-		if err == nil {
-			f.setReaders()
-			err = f.setWhere(&opts)
-		}
-		return f, err
+		f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory})
+		return f.streamed(&opts, err)
 	case dataset.Parquet, dataset.ArrowFile:
 		return nil, faults.Of(cause.NotData, faults.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format)).
 			WithHint("name the file instead")
@@ -285,12 +279,17 @@ func openStdin(opts Opening) (*File, error) {
 		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding,
 		Delimiter: opts.Delimiter, NoHeader: opts.NoHeader, Nested: opts.Nested, SkipBad: opts.SkipBad,
 	})
+	return f.streamed(&opts, err)
+}
+
+// streamed returns the file, whose table was opened with an error or nil, ready to be read.
+func (f *File) streamed(opts *Opening, err error) (*File, error) {
 	if err == nil {
-		err = f.complete(&opts, nil)
+		err = f.complete(opts, nil)
 	}
 	if err == nil {
 		f.setReaders()
-		err = f.setWhere(&opts)
+		err = f.setWhere(opts)
 	}
 	return f, err
 }

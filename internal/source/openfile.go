@@ -3,8 +3,8 @@ package source
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -121,14 +121,14 @@ func (o *Opening) Fill() (err error) {
 		}
 		o.others = append(o.others, names)
 	}
-	if o.reads = strings.Join(o.OtherNames, ","); o.Where != "" {
+	o.reads = strings.Join(o.OtherNames, ",")
+	if o.sample != nil {
+		o.reads += fmt.Sprint(" sample ", o.SampleKeys, " by ", o.SampleBy)
+	}
+	if o.Where != "" {
 		if o.Condition, err = where.Parse(o.Where); err == nil {
 			o.reads += " where " + o.Condition.String()
-			for _, p := range o.Condition.Nested() {
-				if !slices.ContainsFunc(o.Nested, func(q []string) bool { return slices.Equal(p, q) }) {
-					o.Nested = append(slices.Clip(o.Nested), p)
-				}
-			}
+			o.Nested = o.Condition.Nested(o.Nested)
 		}
 	}
 	return err
@@ -157,10 +157,6 @@ func (f *File) open(ctx context.Context, opts Opening) (err error) {
 func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.reader, f.bytes, f.reading}
 	src, remote := f.reader.(storage.Prefetcher)
-	var rename func(names []string) ([]string, error)
-	if opts.others != nil {
-		rename = func(names []string) ([]string, error) { return opts.rename(f.name, names) }
-	}
 	switch f.format {
 	case dataset.Parquet:
 		r, end := f.readOnce(opts)
@@ -168,7 +164,8 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
-			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(), Rename: rename,
+			Constants: constants, IgnoreCase: opts.IgnoreCase, View: f.viewer(),
+			Rename: func(names []string) ([]string, error) { return opts.rename(f.name, names) },
 		})
 		if err != nil {
 			return err

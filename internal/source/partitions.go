@@ -272,36 +272,6 @@ func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
 	return -1, nil
 }
 
-// Mirrored returns the positions of the columns that come from the file's path and
-// whose values the path of its output in a directory names.
-func (f *File) Mirrored() (columns []int) {
-	var inRel []hive.Part
-	if len(f.parts) > 0 {
-		inRel, _ = hive.Parse(f.rel) // it is part of a path that was parsed
-	}
-	for i := f.StoredColumns(); i < f.Schema().NumFields(); i++ {
-		same := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name && slices.Contains(f.parts, p) }
-		if slices.ContainsFunc(inRel, same) {
-			columns = append(columns, i)
-		}
-	}
-	return columns
-}
-
-// Besides returns the positions of all columns but the given ones; nil means all.
-func (f *File) Besides(drop []int) (columns []int) {
-	if len(drop) == 0 {
-		return nil
-	}
-	columns = []int{}
-	for i := range f.Schema().NumFields() {
-		if !slices.Contains(drop, i) {
-			columns = append(columns, i)
-		}
-	}
-	return columns
-}
-
 // SchemaOf returns the schema of some columns, in ascending order. Metadata that
 // describes the columns is kept if they are exactly those of the file itself.
 func (f *File) SchemaOf(columns []int) *arrow.Schema {
@@ -338,9 +308,14 @@ func Mirrored(files []*File) (names []string) {
 		}
 	}
 	for _, f := range files {
-		for _, i := range f.Mirrored() {
-			if name := f.Schema().Field(i).Name; !stores[name] && !slices.Contains(names, name) {
-				names = append(names, name)
+		var inRel []hive.Part
+		if len(f.parts) > 0 {
+			inRel, _ = hive.Parse(f.rel) // it is part of a path that was parsed
+		}
+		for _, field := range f.Schema().Fields()[f.StoredColumns():] {
+			same := func(p hive.Part) bool { return p.Name == field.Name && slices.Contains(f.parts, p) }
+			if !stores[field.Name] && !slices.Contains(names, field.Name) && slices.ContainsFunc(inRel, same) {
+				names = append(names, field.Name)
 			}
 		}
 	}

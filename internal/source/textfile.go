@@ -112,18 +112,15 @@ func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) (*Fil
 	if !ok {
 		return f, nil
 	}
-	if f.table != Table(t) || ignoreCase { // then columns may have other names
-		stored := map[string]arrow.DataType{}
-		for i, column := range t.Schema().Fields() {
-			for name, typ := range types {
-				if as := f.Schema().Field(i).Name; as == name || ignoreCase && strings.EqualFold(as, name) {
-					stored[column.Name] = typ
-				}
+	stored := map[string]arrow.DataType{}
+	for i, column := range t.Schema().Fields() {
+		for name, typ := range types {
+			if as := f.Schema().Field(i).Name; as == name || ignoreCase && strings.EqualFold(as, name) {
+				stored[column.Name] = typ
 			}
 		}
-		types = stored
 	}
-	view := f.with(restored(f.table, t.WithTypes(types)))
+	view := f.with(restored(f.table, t.WithTypes(stored)))
 	if f.where == nil {
 		return view, nil
 	}

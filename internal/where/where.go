@@ -25,7 +25,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -79,9 +78,14 @@ type Cond struct{ root *node }
 // parentheses, or on which of several spellings the text used (x <> 1, NOT x = 1).
 func (c *Cond) String() string { return c.root.text() }
 
-// Nested returns the paths into structs.
-func (c *Cond) Nested() [][]string {
-	return keys.NestedPaths(each.Slice(c.root.tests(nil), func(t *test) keys.Column { return keys.Column{Path: t.path} }))
+// Nested returns paths with those of the condition's columns that are in structs.
+func (c *Cond) Nested(paths [][]string) [][]string {
+	for _, t := range c.root.tests(nil) {
+		if len(t.path) > 1 && !slices.ContainsFunc(paths, func(p []string) bool { return slices.Equal(p, t.path) }) {
+			paths = append(slices.Clip(paths), t.path)
+		}
+	}
+	return paths
 }
 
 // Bind finds the columns in a schema, ignoring the case of names if ignoreCase is

@@ -8,25 +8,22 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
-// Pick returns a schema with some fields of structs alone. fields are paths below top-level columns;
-// a column without any stays whole. alike compares names.
-func Pick(schema []meta.Element, fields map[string][][]string, alike func(a, b string) bool) ([]meta.Element, error) {
+// Pick returns a schema with the columns and fields of structs that the paths name. alike compares
+// names.
+func Pick(schema []meta.Element, paths []keys.Path, alike func(a, b string) bool) ([]meta.Element, error) {
 	f, err := parquet.SchemaFile(schema, "")
 	if err != nil {
 		return nil, err
 	}
-	p := picker{out: schema[:1:1], alike: alike}
-	for _, c := range fieldsOf(f).children {
-		if err := p.add(c, []string{c.Name}, fields[c.Name]); err != nil {
-			return nil, err
-		}
-	}
-	return p.out, nil
+	p := picker{alike: alike}
+	err = p.add(fieldsOf(f), nil, paths)
+	return p.out, err
 }
 
 type picker struct {
@@ -35,10 +32,10 @@ type picker struct {
 }
 
 // add adds a column with the fields below it that the paths name; all if there are none.
-func (p *picker) add(d *field, at []string, paths [][]string) error {
+func (p *picker) add(d *field, at []string, paths []keys.Path) error {
 	place := fault.At{Column: strings.Join(at, ".")}
 	switch {
-	case len(paths) > 1 && slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 }):
+	case len(paths) > 1 && slices.ContainsFunc(paths, func(path keys.Path) bool { return len(path) == 0 }):
 		return faults.Mismatch(place, "columns", "a struct or fields of it", "both")
 	case len(paths) == 1 && len(paths[0]) == 0:
 		paths = nil
@@ -49,7 +46,7 @@ func (p *picker) add(d *field, at []string, paths [][]string) error {
 	p.out = append(p.out, *d.elem)
 	found := make([]bool, len(paths))
 	for _, c := range d.children {
-		var below [][]string
+		var below []keys.Path
 		for i, path := range paths {
 			if p.alike(path[0], c.Name) {
 				below, found[i] = append(below, path[1:]), true

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -111,20 +111,10 @@ func (c *Chosen) Type() string { return "string" }
 
 // Texts returns the columns and stars as options take them; nil if there are none. A scan has
 // no IDs.
-func (c Chosen) Texts(scan bool) (texts []string, err error) {
-	all, err := keys.ParseChoices(c)
+func (c Chosen) Texts(scan bool) ([]string, error) {
+	all, err := keys.ParseChoices(c, !scan)
 	if err != nil {
 		return nil, Usagef("--columns: %w", err)
 	}
-	for _, one := range all {
-		text := one.String()
-		if scan && one.Star == "ids.*" {
-			return nil, Usagef("--columns: %s: a scan has no columns of IDs (choose some of the log)", text)
-		}
-		if slices.Contains(texts, text) {
-			return nil, Usagef("--columns: %s is named twice (name it once)", text)
-		}
-		texts = append(texts, text)
-	}
-	return texts, nil
+	return each.Slice(all, keys.Choice.String), nil
 }

@@ -56,9 +56,9 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logName string, lo
 			c.Shared = append(c.Shared, SharedKey{col.Name(), f.Index[0], col.Cast != nil || p.Log[i].Cast != nil})
 		}
 	}
-	columns, err := a.chooser(c, log).choose(a.wanted)
+	columns, _, err := a.choose(c, log)
 	if err != nil {
-		return nil, fmt.Errorf("%s: columns of the answer: %w", logName, err)
+		return nil, fmt.Errorf("%s: %w", logName, err)
 	}
 	var held []int // positions in all
 	for _, col := range columns {
@@ -72,7 +72,7 @@ func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logName string, lo
 	if c.Rows = !a.Counts && (a.typ.KeepsIDs || len(held) > 0); !c.Rows {
 		return c, nil
 	}
-	all := a.wanted == nil || slices.ContainsFunc(a.wanted, func(w wanted) bool { return w.star && w.side != logSide })
+	all := a.wanted == nil || slices.ContainsFunc(a.wanted, func(w keys.Choice) bool { return w.Path == nil && w.Side != keys.LogSide })
 	c.hold(held, ids, all)
 	if all {
 		if err := c.lacksNone(ids); err != nil {

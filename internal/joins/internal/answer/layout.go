@@ -22,9 +22,12 @@ import (
 type Answer struct {
 	typ     Type
 	opts    *Options
-	wanted  []wanted // columns, as the options name them; nil: all
-	inUnion []chosen // columns, if some are wanted of a union's, in its views; else nil
-	Counts  bool     // rows are counted, not made
+	wanted  []keys.Choice // columns, as the options name them; nil: all
+	inUnion []chosen      // columns, if some are wanted of a union's, in its views; else nil
+	Counts  bool          // rows are counted, not made
+	// Unites says that the log's columns are those of a union of its files, as they are by default
+	// if fields of structs are chosen.
+	Unites bool
 	// mirrored are columns of the log that the answer leaves out unless they are
 	// wanted, because it is written to a directory whose paths name their values.
 	mirrored []string
@@ -41,11 +44,12 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
-	if a.picks() && o.Schema != "" && o.Schema != dataset.UnionByName {
-		return nil, keyscan.FieldsApart(o.Schema)
+	scan := a.scanOptions(ofLog(a.wanted))
+	if err := scan.CheckSchema(); err != nil {
+		return nil, err
 	}
-	log, scan := logs[0].Schema(), a.scanOptions(nil)
-	if !a.RowsOfLog() && a.Unites() {
+	log := logs[0].Schema()
+	if a.Unites = scan.United(); !a.RowsOfLog() && a.Unites {
 		if log, err = output.AllColumns(&scan, logs); err != nil {
 			return nil, err
 		}
@@ -67,7 +71,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 		if err != nil {
 			return nil, f.Failed(err)
 		}
-		if a.RowsOfLog() && !a.Unites() {
+		if a.RowsOfLog() && !a.Unites {
 			kept := a.ScanOptions(f)
 			if l.Schema, err = kept.SchemaOf(f); err != nil {
 				return nil, err
@@ -78,53 +82,46 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	return a, nil
 }
 
-// Unites reports whether the log's columns are those of a union of its files, as they are by
-// default if fields of structs are chosen.
-func (a *Answer) Unites() bool { return a.opts.Schema == dataset.UnionByName || a.picks() }
-
-// picks reports whether fields of structs are chosen.
-func (a *Answer) picks() bool {
-	return slices.ContainsFunc(a.wanted, func(w wanted) bool { return w.path != nil })
+// choose returns the columns of the answer in order, and the fields of each that are chosen alone.
+func (a *Answer) choose(ids *IDColumns, log *arrow.Schema) ([]chosen, map[chosen][]keys.Path, error) {
+	c := &chooser{typ: a.typ, log: log, ids: ids.all, shared: ids.Shared, suffix: a.opts.Suffix, hidden: a.mirrored, ignoreCase: a.opts.IgnoreCase}
+	columns, fields, err := keys.Choose(a.wanted, c.find, c.all)
+	if err != nil {
+		err = fmt.Errorf("columns of the answer: %w", err)
+	}
+	return columns, fields, err
 }
 
 // views returns the log files as pairs see them: with the columns of the union, if there is one.
 // log has all columns.
 func (a *Answer) views(log *arrow.Schema, logs []*source.File) ([]*source.File, error) {
-	if a.RowsOfLog() || !a.Unites() {
+	if a.RowsOfLog() || !a.Unites {
 		return logs, nil
 	}
-	find := a.chooser(a.IDs, log)
-	columns, err := find.choose(a.wanted)
-	if err != nil {
-		return nil, fmt.Errorf("columns of the answer: %w", err)
-	}
-	fields := map[chosen][]string{}
-	for _, w := range a.wanted {
-		if at, _ := find.find(w); w.path != nil {
-			fields[at] = append(fields[at], w.ofLog())
-		}
-	}
-	var names []string
+	opts := a.scanOptions(nil)
+	opts.Mirrored = a.mirrored != nil
 	if a.wanted != nil {
+		columns, fields, err := a.choose(a.IDs, log)
+		if err != nil {
+			return nil, err
+		}
 		top := 0
 		for i := range columns {
-			if c := &columns[i]; !c.ofIDs {
-				if some := fields[*c]; some != nil {
-					names = append(names, some...)
-				} else {
-					names = append(names, keys.Path{log.Field(c.at).Name}.String())
-				}
-				c.at = top
-				top++
+			c := &columns[i]
+			if c.ofIDs {
+				continue
 			}
+			for _, below := range fields[*c] {
+				opts.Columns = append(opts.Columns, append(keys.Path{log.Field(c.at).Name}, below...).String())
+			}
+			c.at = top
+			top++
 		}
-		if names == nil {
+		if top == 0 {
 			return logs, nil // columns of the IDs alone
 		}
 		a.inUnion = columns
 	}
-	opts := a.scanOptions(names)
-	opts.Mirrored = a.mirrored != nil
 	return output.United(opts, logs)
 }
 
@@ -159,16 +156,16 @@ type Layout struct {
 func (a *Answer) newLayout(f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
 	l := &Layout{Log: f}
-	if a.RowsOfLog() && a.Unites() { // the columns are those of several files
+	if a.RowsOfLog() && a.Unites { // the columns are those of several files
 		l.Schema = log
 		return l, nil
 	}
-	columns, err := a.inUnion, error(nil)
+	columns := a.inUnion
 	if columns == nil {
-		columns, err = a.chooser(ids, log).choose(a.wanted)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("columns of the answer: %w", err)
+		var err error
+		if columns, _, err = a.choose(ids, log); err != nil {
+			return nil, err
+		}
 	}
 	taken := map[string]bool{}
 	for _, name := range a.mirrored {
@@ -246,23 +243,18 @@ func (a *Answer) logNames(f *source.File) []string {
 	if a.wanted == nil {
 		return nil
 	}
-	names, star := []string{}, false
-	for _, w := range a.wanted {
-		names, star = append(names, w.ofLog()), star || w.star && w.side != idsSide
-	}
 	if a.RowsOfLog() {
-		return names
+		return ofLog(a.wanted)
 	}
-	names = names[:0]
-	rest, l := keys.Choice{Star: "*"}, a.Layouts[f]
+	names, rest, l := []string{}, keys.Choice{}, a.Layouts[f]
 	for i, f := range l.Log.Schema().Fields() {
 		if slices.ContainsFunc(l.Columns, func(c tables.PairColumn) bool { return c.Log == i }) {
 			names = append(names, keys.Path{f.Name}.String())
 		} else if !slices.Contains(a.mirrored, f.Name) {
-			rest.Except = append(rest.Except, keys.Path{f.Name})
+			rest.Except = append(rest.Except, keys.Choice{Path: keys.Path{f.Name}})
 		}
 	}
-	if star { // other files may have other columns
+	if slices.ContainsFunc(a.wanted, func(w keys.Choice) bool { return w.Path == nil && w.Side != keys.IDsSide }) { // other files may have other columns
 		return []string{rest.String()}
 	}
 	return names
@@ -273,7 +265,7 @@ func (a *Answer) ScanOptions(f *source.File) keyscan.Options { return a.scanOpti
 
 func (a *Answer) scanOptions(columns []string) keyscan.Options {
 	o, mode := a.opts, a.opts.Schema
-	if a.Unites() {
+	if a.Unites {
 		mode = dataset.UnionByName
 	}
 	return keyscan.Options{
@@ -298,11 +290,6 @@ func isLog(columns []chosen, stored int) bool {
 		}
 	}
 	return len(columns) == stored
-}
-
-// chooser returns a chooser of columns of the log and the IDs.
-func (a *Answer) chooser(ids *IDColumns, log *arrow.Schema) *chooser {
-	return &chooser{typ: a.typ, log: log, ids: ids.all, shared: ids.Shared, suffix: a.opts.Suffix, hidden: a.mirrored, ignoreCase: a.opts.IgnoreCase}
 }
 
 // sameClass reports whether keys of two types are of one class, before any rule is
