@@ -85,7 +85,7 @@ func (r *dedupRun) tables(cmd *cobra.Command, args []string) (err error) {
 	}
 	r.out.Run = &output.Run{
 		Options: append([]string{"dedup", r.options(), before}, r.out.Layout(ctx, nil, &r.keep.ScanOptions, o.layout.MissingKey, false)...),
-		Log:     r.all, Whole: true, Uses: output.Uses(&r.keep.ScanOptions, "", nil, r.all),
+		Log:     r.all, Whole: true, Uses: output.Uses(&r.keep.ScanOptions, new(source.OpenOptions), nil, r.all),
 	}
 	return r.copyTables(ctx)
 }

@@ -205,6 +205,8 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags, open *source.Openin
 	switch keepsIDs := opts.Type == joins.Right || opts.Type == joins.Full; {
 	case keepsIDs && opts.Limit > 0:
 		return opts, flags.Usagef("--limit %d: --type %s needs the whole log, to know which IDs have no row (use inner or left)", opts.Limit, o.typ)
+	case opts.Limit > 0 && opts.Require.Rows > opts.Limit:
+		return opts, flags.Usagef("--limit %d: fewer than --require-rows %d (leave one of them out)", opts.Limit, opts.Require.Rows)
 	case keepsIDs && !opts.Shard.Whole():
 		return opts, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -222,7 +223,12 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	o.part.Sample(&open, o.sampled(r.keep.Match), &o.keys)
-	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
+	sides := r.keep.Match
+	if o.conditional() && o.key != "" { // of a sample
+		r.keep.Normalize = ""
+		sides = []dataset.Match{{Key: o.key, IgnoreCase: o.keys.IgnoreCase}}
+	}
+	if err := r.openLog(cmd, &o.inputs, args, open, sides, r.keep.Any); err != nil {
 		return err
 	}
 	if err := o.inputs.CheckHive(r.all...); err != nil {
@@ -236,6 +242,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	r.sought = soughtByScan(&r.keep)
 	if err := r.out.SetScan(ctx, &r.keep.ScanOptions, o.layout.MissingKey, r.all, &open.OpenOptions); err != nil {
 		return err
+	}
+	if o.conditional() { // which has no keys but a sample's
+		r.out.Run.Options = append(r.out.Run.Options, fmt.Sprint("keys ", o.keys.Normalize, o.keys.NullMisfits()))
 	}
 	if done, err := r.finishedBefore(ctx); done || err != nil {
 		return err

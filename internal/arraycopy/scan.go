@@ -85,7 +85,7 @@ func ScanPart(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, piec
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
 		if s.Options.Schema == dataset.UnionByName {
-			yield(Rows{}, faults.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+			yield(Rows{}, faults.Unsupported(fault.At{}, "a union of schemas, or fields of structs, in Arrow records").WithHint("write Parquet"))
 			return
 		}
 		ctx, release, err := source.MapPieces(ctx, pieces)

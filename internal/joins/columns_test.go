@@ -144,7 +144,7 @@ func TestColumnsOfTheLog(t *testing.T) {
 	}
 	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name(), `"x"`)
 	union := join.Options{On: "k=id", Type: join.Left, Schema: dataset.UnionByName}
-	if err := refused(t, "records of pairs of a union", ids, logs, union, "unsupported", "left", "records"); !errors.Is(err, fault.ErrUnsupported) {
+	if err := refused(t, "records of pairs of a union", ids, logs, union, "unsupported", "records"); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%+v: %v", union, err)
 	}
 	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: dataset.UnionByName}, "unsupported", "Parquet")

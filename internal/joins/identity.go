@@ -73,6 +73,6 @@ func (o Options) SetRun(ctx context.Context, out *output.Destination, missingKey
 	out.Shard, out.Result, out.Require = o.Shard, source.ResultExact, o.Require
 	out.Run = &output.Run{
 		Options: words, IDs: ids, Log: log, Whole: typ.keepsIDs(),
-		Uses: output.Uses(scan, openLog.Where, []dataset.Match{{Key: keys.ColumnsString(left)}}, log),
+		Uses: output.Uses(scan, openLog, []dataset.Match{{Key: keys.ColumnsString(left)}}, log),
 	}
 }

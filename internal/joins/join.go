@@ -203,6 +203,8 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 		}
 		t = t.required(&out)
 		j.note(func() { j.task = t })
+	} else if t.apart != nil {
+		return dataset.Written{}, t.apart
 	}
 	if t.answer.RowsOfLog() || t.opts.Schema == dataset.Strict {
 		if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0]), t.logs); err != nil {

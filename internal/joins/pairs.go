@@ -85,7 +85,7 @@ func (t *task) united() bool { return t.makesPairs() && t.answer.Unites }
 
 // notUnited is the error for pairs that must be made of arrays.
 func (t *task) notUnited(why string) error {
-	return faults.Unsupported(fault.At{}, "a union of schemas, or fields of structs, in a %s join whose rows become Arrow records: %s", t.opts.Type, why).
+	return faults.Unsupported(fault.At{}, "a union of schemas, or fields of structs, in rows that become Arrow records: %s", why).
 		WithHint("scan the log so first, and join the result")
 }
 

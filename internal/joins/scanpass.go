@@ -9,7 +9,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/plan"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -61,6 +63,9 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r parti
 	for r, err := range p.held.each(ctx, p.pieces) {
 		if most := p.opts.Limit; err != nil || most > 0 && p.tally.rowsOut.Load() >= most {
 			return err
+		}
+		if p.opts.Limit > 0 && r.portion != nil && p.makesPairs() { // each row would wait for all portions
+			return faults.Errorf("%s: %w: {Limit} takes the IDs of all rows of a row group at once (raise {Memory})", fault.At{File: r.pieces[0].File.Name(), RowGroup: r.pieces[0].Lo + 1}, fault.ErrMemory)
 		}
 		s, err := p.scanner(r)
 		if err != nil {

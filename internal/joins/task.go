@@ -31,6 +31,7 @@ type task struct {
 	keys     *answer.Pairing
 	answer   *answer.Answer
 	idPlan   *builds.Plan // of a filter of the IDs
+	apart    error        // of any output but a directory, whose paths have columns of the log
 }
 
 // newTask prepares a join. With counts, rows of the answer are counted, not made.
@@ -57,7 +58,12 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 		return nil, err
 	}
 	copy(ids, t.idPlan.Files())
-	if t.answer, err = answer.New(of, t.keys, ids, logs, counts, nil); err != nil {
+	t.answer, err = answer.New(of, t.keys, ids, logs, counts, nil)
+	if names := source.Mirrored(logs); err != nil && of.Pinned != nil && len(names) > 0 { // which the given schema may lack
+		t.apart = err
+		t.answer, err = answer.New(of, t.keys, ids, logs, counts, names)
+	}
+	if err != nil {
 		return nil, err
 	}
 	t.pieces = t.opts.Pieces

@@ -104,7 +104,7 @@ func parseChoice(text string, join bool) (c Choice, err error) {
 		if word, names, _ = strings.Cut(rest, " "); strings.TrimSpace(names) == "" || !strings.EqualFold(word, "except") {
 			return c, fmt.Errorf("%s: want a comma, or EXCEPT and names, after %s", text, star)
 		}
-		names = strings.TrimSpace(names)
+		names = strings.Join(each.Slice(SplitChoices(names), strings.TrimSpace), ",")
 	}
 	paths, err := ParsePaths(names)
 	if err != nil {
@@ -163,6 +163,9 @@ func Choose[C comparable](choices []Choice, find func(Choice) (C, error), all fu
 	for _, c := range choices {
 		if c.Path != nil {
 			at, _ := find(c)
+			if slices.ContainsFunc(fields[at], func(p Path) bool { return slices.Equal(p, c.Path[1:]) }) {
+				return nil, nil, fmt.Errorf("%s is named twice (name it once)", c)
+			}
 			if fields[at] == nil {
 				columns = append(columns, at)
 			}

@@ -270,8 +270,15 @@ func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
 	if o.Columns == nil && hidden == nil {
 		return nil, nil
 	}
-	cols, _, err := keys.ChooseIn(f.Schema(), o.Columns, hidden, o.IgnoreCase)
+	cols, fields, err := keys.ChooseIn(f.Schema(), o.Columns, hidden, o.IgnoreCase)
 	if err == nil && keys.PickFields(o.Columns) {
+		for _, at := range cols {
+			for _, p := range fields[at] {
+				if _, err := append(keys.Path{f.Schema().Field(at).Name}, p...).Resolve(f.Schema(), o.IgnoreCase); err != nil {
+					return nil, f.Failed(err)
+				}
+			}
+		}
 		err = faults.Unsupported(fault.At{}, "fields of structs where rows become Arrow records").
 			WithHint("choose whole columns, or write Parquet from Parquet")
 	}

@@ -27,7 +27,7 @@ func (o *Destination) SetScan(ctx context.Context, scan *keyscan.ScanOptions, mi
 	words := append([]string{"scan", fmt.Sprint(scan.Any)}, o.Layout(ctx, scan.Columns, scan, missingKey, open.Int96Nanos)...)
 	misfits := len(scan.Match) > 0 && scan.Match[0].NullMisfits
 	words = append(words, OfRows(scan.IgnoreCase, misfits, open)...)
-	o.Run = &Run{Log: log, Uses: Uses(scan, open.Where, scan.Match, log)}
+	o.Run = &Run{Log: log, Uses: Uses(scan, open, scan.Match, log)}
 	h := sha256.New()
 	for _, m := range scan.Match {
 		d, err := (*filters.Filter)(m.Filter).Digest()
@@ -110,9 +110,9 @@ func OfRows(ignoreCase, nullMisfits bool, open *source.OpenOptions) []string {
 	return words
 }
 
-// Uses returns a [Run].Uses for a scan of the log with a condition. sides has the keys.
-func Uses(scan *keyscan.ScanOptions, where string, sides []dataset.Match, log []*source.File) func(column string) bool {
-	names := append(slices.Clone(scan.Columns), where)
+// Uses returns a [Run].Uses for a scan of the log, which was opened with open. sides has the keys.
+func Uses(scan *keyscan.ScanOptions, open *source.OpenOptions, sides []dataset.Match, log []*source.File) func(column string) bool {
+	names := slices.Concat(scan.Columns, open.OtherNames, []string{open.Where, open.SampleBy})
 	for _, m := range sides {
 		if names = append(names, m.Key); m.Key == "" {
 			names = append(names, (*filters.Filter)(m.Filter).KeyNames()...)

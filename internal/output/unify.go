@@ -72,7 +72,7 @@ func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []
 	switch o.schemaMode(ctx, opts, logs) {
 	case dataset.UnionByName:
 		if !o.pagesFit() {
-			return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas, or fields of structs, in an Arrow output").
+			return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas, or fields of structs, in an output that is not Parquet").
 				WithHint("write Parquet, or one output for each schema")
 		}
 		return unite(opts, logs)
@@ -176,7 +176,7 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	if opts.Pinned == nil {
 		schema, err = adapt.Union(files, columns)
 	} else if schema, err = pinnedElements(opts.Pinned, columns); err == nil {
-		err = fits(schema, files, opts.Columns == nil, mirrored)
+		err = fits(schema, files, opts.Columns, mirrored)
 	}
 	if err == nil && keys.PickFields(opts.Columns) {
 		schema, err = adapt.Pick(schema, paths, same)
@@ -184,9 +184,19 @@ func union(opts *keyscan.Options, logs []*source.File) (schema []meta.Element, e
 	return schema, err
 }
 
-// fits returns an error if a file does not fit a given schema. With all, the schema must have the
-// file's columns but those that are mirrored.
-func fits(schema []meta.Element, files []*parquet.File, all bool, mirrored []string) (err error) {
+// fits returns an error if a file does not fit a given schema. If all columns are chosen, the schema
+// must have the file's but those that are mirrored, or that a star leaves out.
+func fits(schema []meta.Element, files []*parquet.File, columns, mirrored []string) (err error) {
+	all := columns == nil
+	choices, _ := keys.ParseChoices(columns, false)
+	for _, c := range choices {
+		if c.Path == nil {
+			all = true
+			for _, e := range c.Except {
+				mirrored = append(mirrored, e.Path[0])
+			}
+		}
+	}
 	for _, f := range files {
 		if all {
 			err = adapt.Covers(schema, f, mirrored)

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -42,7 +43,8 @@ func newSampler(f *source.File) *sampler {
 	return &sampler{file: f, of: of, read: enc.Columns()}
 }
 
-// rows returns the rows of a record of the columns read whose key is in the sample, until the next call.
+// rows returns the rows of a record of the columns read whose key is in the sample, until the next call;
+// also those whose key matches nothing, which may be an error of IDs.
 func (s *sampler) rows(rec arrow.Record) (_ []uint32, err error) {
 	if s.enc == nil {
 		if s.enc, err = keys.NewEncoder(rec.Schema(), s.of.Columns, s.of.Options); err != nil {
@@ -60,6 +62,9 @@ func (s *sampler) rows(rec arrow.Record) (_ []uint32, err error) {
 			n++
 		}
 	}
+	if void := s.batch.Void(); len(void) > 0 {
+		return rows.Merged(nil, s.batch.Rows[:n], void), nil
+	}
 	return s.batch.Rows[:n], nil
 }
 
@@ -70,11 +75,11 @@ func (w *Filter) sampled(ctx context.Context, group int) error {
 		if err != nil {
 			return err
 		}
-		rows, err := w.sample.rows(rec)
+		found, err := w.sample.rows(rec)
 		if err != nil {
 			return source.InGroup(err, w.file, group)
 		}
-		for _, row := range rows {
+		for _, row := range found {
 			w.maybe[n] = w.maybe[first+int(row)]
 			n++
 		}

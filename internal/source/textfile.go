@@ -90,7 +90,7 @@ func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 // they are.
 func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 	t, ok := Stored(f.table).(*text.Table)
-	if !ok || o.Rule.Wants() == "" || f.Filtered() { // rows that are left out have no IDs
+	if !ok || o.Rule.Wants() == "" || f.Filtered() && !t.SkipsBad() { // rows that are left out have no IDs
 		return f
 	}
 	var names []string
