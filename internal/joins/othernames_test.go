@@ -1,11 +1,13 @@
 package joins_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/parquet-go/parquet-go"
 
@@ -81,5 +83,33 @@ func TestOtherNamesRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", names, err, want)
 		}
 		_ = partition.Close(files)
+	}
+}
+
+// Files of one schema share it, with the names that they store and with those that they are read by.
+func TestOtherNamesOfManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	type row struct {
+		UID int64 `parquet:"uid"`
+		N   int64 `parquet:"n"`
+	}
+	for i := range 20 {
+		if err := pq.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".parquet")), []row{{int64(i), 1}, {int64(i), 2}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts := partition.OpenOptions{OtherNames: []string{"user_id|uid"}, Where: "user_id > 3"}
+	for range 5 { // files are opened at once
+		got, err := run(t, open(t, opts, dir), open(t, opts, dir), join.Options{On: "user_id", Columns: []string{"user_id", "n"}})
+		if err != nil || len(got.rows) != 32 || got.names != "user_id n" {
+			t.Fatalf("%d rows of %s: %v", len(got.rows), got.names, err)
+		}
+	}
+	schemas := map[*arrow.Schema]bool{}
+	for _, f := range open(t, opts, dir) {
+		schemas[f.Schema()] = true
+	}
+	if len(schemas) > 10 { // some are opened at once
+		t.Errorf("20 files of one schema, with the same other names, have %d schemas", len(schemas))
 	}
 }

@@ -1,6 +1,7 @@
 """Parts of an answer, against DuckDB: the first rows (--limit), and those of a share of the keys (--sample-keys)."""
 
 import decimal
+import pathlib
 import random
 
 import duckdb
@@ -100,8 +101,15 @@ def limits(t):
         given = ["join", "--ids", d.idfile, "--on", "k=id", "--limit", 5, *what, d.place]
         r = t.run(*given, *([] if "-o" in what else ["-o", f"{out}.parquet"]), want=None)
         t.ok(f"not with {what[0]} {what[1] if what[0] == '--type' else ''}".strip(), r.code == 64 and "--limit" in r.text, str(r))
+    big = identity.fresh(t, "big.parquet")
+    texts = pa.array([f"{'x' * 100}{i}" for i in range(300_000)])
+    pq.write_table(pa.table({"id": pa.array(range(300_000)), "v": texts}), big, use_dictionary=False, data_page_size=50_000)
+    log = identity.fresh(t, "biglog.parquet")
+    duckdb.sql(f"COPY (SELECT range AS row, hash(range) % 300000 AS k FROM range(300000)) TO '{log}' (ROW_GROUP_SIZE 300000)")
+    r = t.run("join", "--ids", big, "--on", "k=id", "--type", "inner", "--limit", 50, "--memory", "24MiB", "-o", f"{out}.parquet", log, want=None)
+    t.ok("IDs of a row group that exceed the memory", r.code == 1 and "--memory" in r.text or r.code == 0 and [v[0] for v in read(pathlib.Path(f"{out}.parquet"))] == list(range(50)), str(r))
     r = t.run("join", "--ids", d.idfile, "--on", "k=id", "--limit", 5, "--require-rows", 6, "-o", f"{out}.parquet", d.place, want=None)
-    t.equal("fewer rows than required", r.code, 2)
+    t.equal("fewer rows than required", r.code, 64)
 
 
 def samples(t):
@@ -141,6 +149,19 @@ def samples(t):
             w.write_table(d.db.sql("FROM log ORDER BY row").arrow().read_all().cast(pq.read_schema(d.place / "0.parquet")))
         r = t.run("join", "--ids", d.idfile, "--on", "k=id", "--type", "anti", *sample, "--count", arrow)
         t.equal(f"{seed}: a log of Arrow", int(r.out), len(d.rows("anti", "WHERE k IN (FROM members)")))
+    uuids = identity.fresh(t, "uuids.csv")
+    uuids.write_text("id\n00000000-0000-0000-0000-000000000007\nnone\n")
+    r = t.run("join", "--ids", uuids, "--on", "s=id", "--normalize", "uuid", "--sample-keys", "50%", "--count", d.place, want=None)
+    t.ok("IDs that are none", r.code == 1 and "[E302]" in r.text, str(r))
+    hive = identity.fresh(t, "hive")
+    for v in range(9):
+        (hive / f"u={v}").mkdir(parents=True)
+        duckdb.sql(f"COPY (SELECT {v} AS n) TO '{hive}/u={v}/a.parquet'")
+    t.run("scan", "--sample-keys", "50%", "--key", "u", "-o", f"{hive}.d/", hive)
+    (hive / "u=x").mkdir()
+    duckdb.sql(f"COPY (SELECT 9 AS n) TO '{hive}/u=x/a.parquet'")
+    r = t.run("scan", "--sample-keys", "50%", "--key", "u", "-o", f"{hive}.d/", hive, want=None)
+    t.ok("a key from directories that gets another type", r.code == 1 and "[E406]" in r.text, str(r))
     r = t.run("join", "--ids", d.idfile, "--on", "k=id", "--sample-keys", "0", "-o", out, d.place, want=None)
     t.ok("no share", r.code == 64 and "--sample-keys" in r.text, str(r))
     scans(t, d, members, sample)
