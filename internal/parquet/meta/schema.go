@@ -9,7 +9,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -31,8 +30,11 @@ type Node struct {
 }
 
 // Names returns the names of the children.
-func (n *Node) Names() []string {
-	return each.Slice(n.Children, func(c *Node) string { return c.Name })
+func (n *Node) Names() (names []string) {
+	for _, c := range n.Children {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // Leaf is a column: a leaf of the schema.
