@@ -218,7 +218,7 @@ func stream(t testing.TB, random *rand.Rand, slots int, late Late) (batches []ar
 	var b strings.Builder
 	passed, newest, begun := map[int]int64{}, int64(0), false
 	now := int64(-3)
-	for range 8 {
+	for range 20 {
 		b.Reset()
 		var gone []uint32
 		n := random.IntN(300)

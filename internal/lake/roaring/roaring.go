@@ -68,7 +68,7 @@ func Parse(b []byte) (*Bitmap, error) {
 	last := int64(-1)
 	for n := c.U64(); n > 0; n-- {
 		high := int64(c.U32())
-		if !c.Short && (high <= last || high<<32 >= Limit) {
+		if !c.Short && (high <= last || high >= Limit>>32) {
 			return nil, fmt.Errorf("roaring bitmap: upper half %d after %d", high, last)
 		}
 		last = high

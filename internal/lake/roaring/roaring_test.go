@@ -1,6 +1,7 @@
 package roaring_test
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -70,6 +71,9 @@ func FuzzParse(f *testing.F) {
 	for range 20 {
 		f.Add(laketest.Roaring(draw(r)))
 	}
+	negative := laketest.Roaring([]int64{5})
+	binary.LittleEndian.PutUint32(negative[8:], 1<<31) // an upper half with which a row would be negative
+	f.Add(negative)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := roaring.Parse(b)
 		if err != nil {
